@@ -1,0 +1,41 @@
+# Every target sets up .venv by itself and does nothing twice.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: demo test lint bench setup clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    set up, train on embedded data, show the result"
+	@echo "make test    set up, lint, check types, run all tests"
+	@echo "make lint    ruff and mypy alone"
+	@echo "make bench   the benchmarks: ratios against named peers"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "gaussianmlr needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV): a few minutes the first time, nothing afterwards"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/gmlr demo
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: lint
+	@$(BIN)/python -m pytest -n 2
+
+bench: $(STAMP)
+	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

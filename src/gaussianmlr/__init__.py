@@ -1,0 +1,74 @@
+"""Multi-label ranking: which labels apply, in which order of significance, and how sure.
+
+The public names are loaded on first use, so that ``import gaussianmlr`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from gaussianmlr._version import __version__
+
+if TYPE_CHECKING:
+    from gaussianmlr import losses, methods, metrics, normal, orders, rankers
+    from gaussianmlr.errors import DataError
+    from gaussianmlr.orders import (
+        Ranks,
+        densify,
+        from_positions,
+        pairs,
+        to_lists,
+        to_positions,
+        to_ranks,
+        to_text,
+        weak,
+    )
+
+_MODULES = ("losses", "methods", "metrics", "normal", "orders", "rankers")
+_HOMES = {
+    "DataError": "errors",
+    "Ranks": "orders",
+    "densify": "orders",
+    "from_positions": "orders",
+    "pairs": "orders",
+    "to_lists": "orders",
+    "to_positions": "orders",
+    "to_ranks": "orders",
+    "to_text": "orders",
+    "weak": "orders",
+}
+
+__all__ = [
+    "DataError",
+    "Ranks",
+    "__version__",
+    "densify",
+    "from_positions",
+    "losses",
+    "methods",
+    "metrics",
+    "normal",
+    "orders",
+    "pairs",
+    "rankers",
+    "to_lists",
+    "to_positions",
+    "to_ranks",
+    "to_text",
+    "weak",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOMES:
+        value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
