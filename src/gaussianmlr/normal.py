@@ -86,10 +86,7 @@ class _LogCdf(torch.autograd.Function):
 
     @staticmethod
     def forward(z: Tensor) -> Tensor:
-        tail = z.abs()
-        scaled = torch.special.erfcx(tail * _SQRT_HALF).mul_(0.5)
-        below = scaled.log().sub_(0.5 * z * z)
-        return torch.where(z < 0, below, torch.log1p(-scaled * _bell(tail)))
+        return _log_cdf_of(z, *_tail_parts(z))
 
     @staticmethod
     def setup_context(ctx: _Context, inputs: tuple[Tensor], output: Tensor) -> None:
@@ -106,11 +103,7 @@ class _InverseMills(torch.autograd.Function):
 
     @staticmethod
     def forward(z: Tensor) -> Tensor:
-        tail = z.abs()
-        scaled = torch.special.erfcx(tail * _SQRT_HALF)
-        bell = _bell(tail)
-        above = _DENSITY_AT_ZERO * bell / (1.0 - 0.5 * scaled * bell)
-        return torch.where(z < 0, _SQRT_TWO_OVER_PI / scaled, above)
+        return _slope_of(z, *_tail_parts(z))
 
     @staticmethod
     def setup_context(ctx: _Context, inputs: tuple[Tensor], output: Tensor) -> None:
@@ -123,11 +116,29 @@ class _InverseMills(torch.autograd.Function):
         return grad * slope
 
 
-def _bell(z: Tensor) -> Tensor:
-    """exp(-z^2 / 2) without the rounding of z^2: the square of a short number is exact."""
-    short = torch.round(z.clamp(max=64.0) * 16.0) / 16.0  # past 64 even float64 gives 0
-    rest = (z - short) * (z + short)
-    return torch.exp(-0.5 * short * short) * torch.exp(-0.5 * rest)
+def log_cdf_and_slope(z: Tensor) -> tuple[Tensor, Tensor]:
+    """`log_cdf` and `inverse_mills` at the price of one; for code that does its own gradients."""
+    parts = _tail_parts(z)
+    return _log_cdf_of(z, *parts), _slope_of(z, *parts)
+
+
+def _tail_parts(z: Tensor) -> tuple[Tensor, Tensor]:
+    """erfcx(|z|/sqrt 2), and exp(-z^2/2) without the rounding of z^2."""
+    tail = z.abs()
+    scaled = torch.special.erfcx(tail * _SQRT_HALF)
+    short = torch.round(tail.clamp(max=64.0) * 16.0) / 16.0  # past 64 even float64 gives 0
+    rest = (tail - short) * (tail + short)  # the square of a short number is exact, the rest small
+    return scaled, torch.exp(-0.5 * short * short) * torch.exp(-0.5 * rest)
+
+
+def _log_cdf_of(z: Tensor, scaled: Tensor, bell: Tensor) -> Tensor:
+    half = 0.5 * scaled
+    return torch.where(z < 0, half.log() - 0.5 * z * z, torch.log1p(-half * bell))
+
+
+def _slope_of(z: Tensor, scaled: Tensor, bell: Tensor) -> Tensor:
+    above = _DENSITY_AT_ZERO * bell / (1.0 - 0.5 * scaled * bell)
+    return torch.where(z < 0, _SQRT_TWO_OVER_PI / scaled, above)
 
 
 def _single_or_better(z: Tensor) -> Tensor:
