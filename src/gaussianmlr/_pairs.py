@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from gaussianmlr.normal import log_cdf_and_slope
 
-BLOCK = 1 << 20  # elements compared at once: small enough for the cache, large enough for the cores
+BLOCK = 1 << 17  # elements compared at once: small enough for the cache, large enough for the cores
 
 
 def mean_over_pairs(mu: Tensor, logvar: Tensor | None, ranks: Tensor) -> Tensor:
