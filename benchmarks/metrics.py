@@ -20,11 +20,7 @@ SPEED_BAR = 50.0
 MEMORY_BAR = 1e9
 
 
-def sample(
-    count: int, labels: int, positives: int | None = None
-) -> tuple[
-    np.ndarray[tuple[int, int], np.dtype[np.float64]], np.ndarray[tuple[int, int], np.dtype[np.int64]]
-]:
+def sample(count: int, labels: int, positives: int | None = None) -> tuple[FloatArray, IntArray]:
     """Random orders, and scores that know something of them."""
     rng = np.random.default_rng(0)
     places = rng.permuted(np.tile(np.arange(1, labels + 1), (count, 1)), axis=1)
@@ -55,12 +51,13 @@ def speed() -> bool:
     found = metrics.kendall_tau_b(scores, ranks, reduction="none")
     gap = float(np.abs(expected - found).max())
     loop = seconds(row_loop, 1)
-    ours = seconds(lambda: metrics.kendall_tau_b(scores, ranks), 7)
-    six = seconds(lambda: metrics.evaluate(scores, ranks), 7)
+    ours = seconds(lambda: metrics.kendall_tau_b(scores, ranks), 15)
+    six = seconds(lambda: metrics.evaluate(scores, ranks), 15)
     good = loop / ours >= SPEED_BAR and gap < 1e-9
     print(
         f"tau-b, 10,000 x 10: scipy row loop {loop:.2f} s, here {ours * 1e3:.1f} ms, "
-        f"{loop / ours:.0f}x faster (bar {SPEED_BAR:.0f}x), largest difference {gap:.1e}: {'met' if good else 'MISSED'}"
+        f"{loop / ours:.0f}x faster (bar {SPEED_BAR:.0f}x), "
+        f"largest difference {gap:.1e}: {'met' if good else 'MISSED'}"
     )
     print(
         f"all six of the paper at once: {six * 1e3:.1f} ms, {loop / six:.0f}x faster than tau-b in the loop"
@@ -101,12 +98,13 @@ def peak() -> float:
 
 
 def main() -> int:
+    torch.set_num_threads(1)  # as the row loop has; else a busy second core is measured
     if sys.argv[1:2] == ["--peak"]:
         peak_of_one(sys.argv[2])
         return 0
     print(
         f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads"
+        f"torch {torch.__version__}, one thread"
     )
     results = [speed(), memory()]
     return 0 if all(results) else 1
