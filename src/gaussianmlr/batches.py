@@ -1,0 +1,178 @@
+"""Batches for training: the same ones for a seed and an epoch, however many processes share them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from gaussianmlr.errors import DataError
+
+__all__ = ["Arrays", "Batch", "RankedSet", "batches", "epoch_order"]
+
+
+class RankedSet(Protocol):
+    """A map-style data set: item i is ``(input, ranks)`` or ``(input, ranks, weight)``.
+
+    A set that has ``tensors(indices)`` is asked for whole batches instead, which is quicker.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Batch(NamedTuple):
+    """A process's share of a batch."""
+
+    inputs: Tensor
+    ranks: Tensor
+    weights: Tensor | None
+    whole: int  # instances in the batch of all processes together
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Inputs and ranks that are in memory, as a data set.
+
+    Parameters
+    ----------
+    inputs : array or tensor [N, ...]
+        Features, or images.
+    ranks : array or tensor [N, K], or [N, R, K]
+        Ranks; of several rankers one is drawn anew each epoch, among those who know anything.
+    weights : array or tensor [N], optional
+        Weights of instances.
+    seed : int
+        Seed of the drawing of rankers.
+
+    Examples
+    --------
+    >>> data = Arrays(np.zeros((5, 3), np.float32), np.ones((5, 2), int))
+    >>> inputs, ranks = data.tensors([0, 4])
+    >>> inputs.shape, ranks.shape
+    (torch.Size([2, 3]), torch.Size([2, 2]))
+    """
+
+    inputs: Any
+    ranks: Any
+    weights: Any = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "ranks", "weights"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, torch.as_tensor(value))
+        lengths = {len(part) for part in (self.inputs, self.ranks, self.weights) if part is not None}
+        if len(lengths) != 1:
+            raise DataError(f"inputs, ranks and weights must have one length, got {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(part[0] for part in self.tensors([index]))
+
+    def tensors(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
+        """Some instances; where there are several rankers, with the one drawn for the epoch."""
+        where = torch.as_tensor(indices)
+        ranks = self.ranks[where]
+        if ranks.ndim == 3:
+            ranks = _one_ranker(ranks, where, self.seed, epoch)
+        found = (self.inputs[where], ranks)
+        return found if self.weights is None else (*found, self.weights[where])
+
+
+def _one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
+    present = (ranks >= 0).any(-1)
+    draws = np.stack([np.random.default_rng((seed, epoch, i)).random(ranks.shape[1]) for i in where.tolist()])
+    chosen = torch.where(present, torch.from_numpy(draws), -1.0).argmax(1)
+    return ranks[torch.arange(len(ranks)), chosen]
+
+
+def epoch_order(size: int, seed: int, stage: int, epoch: int) -> Tensor:
+    """The order of the training instances in an epoch, a function of its arguments alone.
+
+    Examples
+    --------
+    >>> epoch_order(5, seed=0, stage=0, epoch=1).tolist() == epoch_order(5, 0, 0, 1).tolist()
+    True
+    """
+    return torch.from_numpy(np.random.default_rng((seed, stage, epoch)).permutation(size))
+
+
+def batches(
+    data: RankedSet,
+    order: Tensor,
+    batch_size: int,
+    *,
+    first: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    epoch: int = 0,
+    workers: int = 0,
+) -> Iterator[Batch]:
+    """This process's share of the batches of an epoch, from batch `first` on.
+
+    Parameters
+    ----------
+    data : RankedSet
+        The instances.
+    order : Tensor
+        Their order.
+    batch_size : int
+        Instances a batch, over all processes together.
+    first : int
+        The batch to begin with, to go on within an epoch.
+    rank, world : int
+        Which of how many processes this is.
+    epoch : int
+        Handed to sets that want to know it.
+    workers : int
+        Processes that load.
+    """
+    whole = [order[start : start + batch_size] for start in range(0, len(order), batch_size)][first:]
+    shares = [(part[rank::world], len(part)) for part in whole]
+    fetch = _Fetch(data, shares, epoch)
+    if workers == 0:
+        return (fetch[number] for number in range(len(shares)))
+    loader: DataLoader[Batch] = DataLoader(fetch, batch_size=None, num_workers=workers)
+    return iter(loader)
+
+
+def batch_count(size: int, batch_size: int) -> int:
+    """Batches an epoch."""
+    return math.ceil(size / batch_size)
+
+
+class _Fetch(Dataset[Batch]):
+    def __init__(self, data: RankedSet, shares: list[tuple[Tensor, int]], epoch: int) -> None:
+        self.data, self.shares, self.epoch = data, shares, epoch
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def __getitem__(self, number: int) -> Batch:
+        indices, whole = self.shares[number]
+        parts = fetch(self.data, indices.tolist(), self.epoch)
+        return Batch(parts[0], parts[1], parts[2] if len(parts) > 2 else None, whole)
+
+
+def fetch(data: RankedSet, indices: list[int], epoch: int = 0) -> tuple[Tensor, ...]:
+    """Inputs, ranks and perhaps weights of some instances, stacked."""
+    if isinstance(data, Arrays):
+        return data.tensors(indices, epoch)
+    if hasattr(data, "tensors"):
+        return tuple(data.tensors(np.asarray(indices, dtype=np.int64)))
+    many = getattr(data, "__getitems__", None)
+    items = many(indices) if many else [data[index] for index in indices]
+    if not items:  # a process may have no share of the last batch
+        empty = data[0]
+        return tuple(torch.as_tensor(part)[None][:0] for part in empty)
+    return tuple(torch.stack([torch.as_tensor(part) for part in column]) for column in zip(*items))
