@@ -1,0 +1,1 @@
+"""Data: handwritten digits and the Ranked MNIST family made from them."""
