@@ -1,0 +1,289 @@
+"""Reads orders in the forms people keep them: frames, matrices, rows of texts, lists or mappings."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr._grammar import Buckets, OrderSyntaxError, parse
+from gaussianmlr.errors import DataError, shorten
+
+UNKNOWN = -1
+IRRELEVANT = 0
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+class Ranks(NamedTuple):
+    """Ranks and the labels of their columns."""
+
+    ranks: IntArray
+    labels: tuple[str, ...]
+
+
+def check_labels(labels: Iterable[object]) -> tuple[str, ...]:
+    """Labels as distinct, non-empty texts in Unicode's composed form (NFC)."""
+    if isinstance(labels, str):
+        raise DataError(f"expected a sequence of labels, got the text {labels!r}")
+    found: list[str] = []
+    for label in labels:
+        if not isinstance(label, str | int | np.integer) or isinstance(label, bool):
+            raise DataError(f"expected labels to be texts, got {shorten(label)}")
+        found.append(normal_form(str(label)))
+    for label in found:
+        if not label:
+            raise DataError(f"an empty label among {shorten(found)}; every label needs a name")
+    if len(set(found)) != len(found):
+        twice = sorted({label for label in found if found.count(label) > 1})
+        raise DataError(f"labels must differ, but {shorten(twice)} occur more than once")
+    return tuple(found)
+
+
+def is_frame(orders: object) -> TypeGuard[Any]:
+    return hasattr(orders, "columns") and hasattr(orders, "to_numpy")
+
+
+def index_of(frame: Any) -> Sequence[object] | None:
+    """The index of a frame where it says more than the row number."""
+    index: list[object] = list(frame.index)
+    return None if index == list(range(len(index))) else index
+
+
+def from_frame(frame: Any, wanted: tuple[str, ...] | None) -> Ranks:
+    numeric = [dtype.kind in "biuf" for dtype in frame.dtypes]
+    if not numeric:
+        raise DataError("expected a frame with at least one column, got none")
+    if all(numeric):
+        names = check_labels(frame.columns)
+        if wanted is not None:
+            _match_columns(names, wanted)
+            frame = frame.iloc[:, [names.index(label) for label in wanted]]
+        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        return from_matrix(values, wanted or names, index_of(frame))
+    if len(numeric) > 1:
+        texts = [str(name) for name, number in zip(frame.columns, numeric) if not number]
+        raise DataError(f"expected one column of texts or only numbers, but {shorten(texts)} hold no numbers")
+    return from_rows(frame.iloc[:, 0].to_numpy(dtype=object).tolist(), wanted, index_of(frame))
+
+
+def _match_columns(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
+    missing, extra = sorted(set(wanted) - set(names)), sorted(set(names) - set(wanted))
+    if missing or extra:
+        raise DataError(
+            f"the columns do not match the labels: missing {shorten(missing)}, unknown {shorten(extra)}"
+        )
+
+
+def as_rows(orders: Any) -> Any:
+    """Arrays and tensors of numbers as they are, everything else as a list of rows."""
+    if hasattr(orders, "detach"):
+        return orders
+    if hasattr(orders, "to_numpy"):
+        orders = orders.to_numpy()
+    if hasattr(orders, "dtype"):
+        return orders if orders.dtype.kind in "biuf" else orders.tolist()
+    return list(orders)
+
+
+def looks_like_matrix(orders: Any) -> bool:
+    """Numbers make a matrix, texts make labels."""
+    if hasattr(orders, "dtype"):
+        return True
+    return all(
+        _is_numeric_array(row) or (_is_listing(row) and len(row) > 0 and all(map(_is_number, row)))
+        for row in orders
+    )
+
+
+def _is_numeric_array(value: object) -> bool:
+    return hasattr(value, "detach") or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+
+
+def _is_listing(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def rectangle(rows: Any, width: int | None = None) -> npt.NDArray[Any]:
+    """Rows of numbers as one array; `width` is the number of columns expected, where it is known."""
+    if hasattr(rows, "detach"):  # a tensor, wherever it lives
+        rows = rows.detach().cpu().numpy()
+    if not hasattr(rows, "dtype"):
+        rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
+        widths = Counter(len(row) for row in rows if _is_listing(row))
+        expected = width or next(iter(widths.most_common(1)), (0,))[0]
+        ragged = [
+            (number, f"{shorten(row)} has {len(row)} values, expected {expected}")
+            for number, row in enumerate(rows)
+            if _is_listing(row) and len(row) != expected
+        ]
+        if ragged:
+            raise DataError.of_rows("rows have another length", ragged, len(rows))
+    matrix = np.asarray(rows)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise DataError(f"expected ranks of shape [N, K] with K >= 1, got shape {list(matrix.shape)}")
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(
+            f"expected ranks to be integers, got {matrix.dtype} such as {shorten(matrix.flat[0])}"
+        )
+    return matrix
+
+
+def from_matrix(
+    matrix: npt.NDArray[Any], wanted: tuple[str, ...] | None, index: Sequence[object] | None
+) -> Ranks:
+    if wanted is not None and matrix.shape[1] != len(wanted):
+        raise DataError(f"expected {len(wanted)} columns, one a label, got {matrix.shape[1]}")
+    if matrix.dtype.kind == "f":
+        expected = "expected integers; `densify` turns any numbers into ranks"
+        refuse(np.isnan(matrix), matrix, "rows hold NaN", "expected integers; -1 stands for unknown", index)
+        refuse(
+            ~np.isfinite(matrix) | (matrix != np.round(matrix)), matrix, "rows are no ranks", expected, index
+        )
+    refuse(
+        matrix < UNKNOWN,
+        matrix,
+        "rows hold negative ranks",
+        "expected 0, 1, 2, ..., or -1 for unknown",
+        index,
+    )
+    ranks = dense(matrix.astype(np.float64), matrix > 0)
+    labels = wanted or tuple(str(column) for column in range(matrix.shape[1]))
+    return Ranks(np.where(matrix == UNKNOWN, UNKNOWN, ranks), labels)
+
+
+def from_rows(rows: list[Any], wanted: tuple[str, ...] | None, index: Sequence[object] | None) -> Ranks:
+    read: list[Buckets] = []
+    problems: list[tuple[object, str]] = []
+    known = None if wanted is None else frozenset(wanted)
+    for number, row in enumerate(rows):
+        try:
+            read.append(_check_buckets(_read_row(row), known))
+        except OrderSyntaxError as error:
+            name = number if index is None else f"{number} (index {shorten(index[number])})"
+            problems.append((name, f"{shorten(row)}: {error}"))
+    if problems:
+        raise DataError.of_rows("orders cannot be read", problems, len(rows))
+    labels = wanted or tuple(
+        sorted({label for ranked, unknown in read for bucket in (*ranked, unknown) for label in bucket})
+    )
+    if not labels:
+        raise DataError(f"no label occurs in {len(rows)} orders; give labels=[...]")
+    column = {label: number for number, label in enumerate(labels)}
+    ranks = np.zeros((len(read), len(labels)), dtype=np.int64)
+    for target, (ranked, unknown) in zip(ranks, read):
+        for rank, bucket in enumerate(reversed(ranked), start=1):
+            target[[column[label] for label in bucket]] = rank
+        target[[column[label] for label in unknown]] = UNKNOWN
+    return Ranks(ranks, labels)
+
+
+def _read_row(row: object) -> Buckets:
+    if isinstance(row, str):
+        return parse(row)
+    if row is None or (isinstance(row, float) and np.isnan(row)):
+        raise OrderSyntaxError("nothing there; '' says that no label applies, '? label' that it is unknown")
+    if isinstance(row, Mapping):
+        return _read_mapping(row)
+    if not _is_listing(row):
+        raise OrderSyntaxError(
+            f"expected a text, a list of labels or buckets, or a mapping, got {type(row).__name__}"
+        )
+    buckets, unknown = list(row), []
+    if buckets and isinstance(buckets[-1], Mapping):
+        last: Any = buckets.pop()
+        if set(last) != {"unknown"}:
+            raise OrderSyntaxError("a mapping in a list names the unknown labels, as {'unknown': [...]}")
+        unknown = _read_bucket(last["unknown"])
+    return Buckets([_read_bucket(bucket) for bucket in buckets], unknown)
+
+
+def _read_bucket(bucket: object) -> list[str]:
+    labels = [bucket] if isinstance(bucket, str) else bucket
+    if isinstance(labels, Set):
+        labels = sorted(labels, key=str)
+    if not _is_listing(labels) or not all(isinstance(label, str) for label in labels):
+        raise OrderSyntaxError(f"expected a label or a bucket of labels, got {shorten(bucket)}")
+    if len(labels) == 0:
+        raise OrderSyntaxError("empty bucket; a label must stand there")
+    return [str(label) for label in labels]
+
+
+def _read_mapping(row: Mapping[Any, Any]) -> Buckets:
+    by_rank: dict[int, list[str]] = {}
+    for label, rank in row.items():
+        if not _is_number(rank) or rank != rank or rank != int(rank) or rank < UNKNOWN:
+            raise OrderSyntaxError(
+                f"label {label!r} has rank {rank!r}; expected 0, 1, 2, ..., or -1 for unknown"
+            )
+        by_rank.setdefault(int(rank), []).append(str(label))
+    unknown = by_rank.pop(UNKNOWN, [])
+    by_rank.pop(IRRELEVANT, None)
+    return Buckets([by_rank[rank] for rank in sorted(by_rank, reverse=True)], unknown)
+
+
+def _check_buckets(buckets: Buckets, known: frozenset[str] | None) -> Buckets:
+    ranked = [[normal_form(label) for label in bucket] for bucket in buckets.ranked]
+    unknown = [normal_form(label) for label in buckets.unknown]
+    home: dict[str, int] = {}
+    for number, bucket in enumerate([*ranked, unknown]):
+        for label in bucket:
+            if not label:
+                raise OrderSyntaxError("an empty label; every label needs a name")
+            if known is not None and label not in known:
+                raise OrderSyntaxError(f"label {label!r} is not one of {shorten(sorted(known))}")
+            if home.get(label) == number:
+                raise OrderSyntaxError(f"label {label!r} is named twice; name each label once")
+            if label in home and number == len(ranked):
+                raise OrderSyntaxError(f"label {label!r} is both ranked and unknown; name each label once")
+            if label in home:
+                raise OrderSyntaxError(f"label {label!r} stands above and below itself; name each label once")
+            home[label] = number
+    return Buckets(ranked, unknown)
+
+
+def normal_form(label: str) -> str:
+    return unicodedata.normalize("NFC", label)
+
+
+def dense(values: FloatArray, relevant: npt.NDArray[np.bool_], tolerance: float = 0.0) -> IntArray:
+    """Dense ranks of the relevant values of each row, 0 elsewhere."""
+    keys = np.where(relevant, values, -np.inf)
+    order = np.argsort(keys, axis=1, kind="stable")
+    ascending = np.take_along_axis(keys, order, axis=1)
+    counted = np.take_along_axis(relevant, order, axis=1)
+    steps = counted.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # -inf minus -inf, where neither counts
+        tied = ascending[:, 1:] - ascending[:, :-1] <= tolerance
+    steps[:, 1:] -= counted[:, :-1] & tied
+    ranks = np.zeros_like(steps)
+    np.put_along_axis(ranks, order, np.where(counted, steps.cumsum(axis=1), 0), axis=1)
+    return ranks
+
+
+def refuse(
+    bad: npt.NDArray[np.bool_],
+    matrix: npt.NDArray[Any],
+    what: str,
+    expected: str,
+    index: Sequence[object] | None = None,
+) -> None:
+    rows = np.flatnonzero(bad.any(axis=1)).tolist()
+    if not rows:
+        return
+    problems: list[tuple[object, str]] = []
+    for row in rows:
+        name = row if index is None else f"{row} (index {shorten(index[row])})"
+        column = int(np.flatnonzero(bad[row])[0])
+        problems.append(
+            (name, f"{matrix[row, column]} in column {column} of {shorten(matrix[row].tolist())}; {expected}")
+        )
+    raise DataError.of_rows(what, problems, len(matrix))
