@@ -169,6 +169,8 @@ def fetch_digits(
     with FileLock(folder / ".lock"):
         if _problem(folder) is None:
             return folder
+        for leftover in folder.glob(".*.part"):  # of a process that was killed while writing a file
+            leftover.unlink()
         found, place = _sources.acquire(folder, mirrors=mirrors, patience=patience, shown=shown, say=say)
         for key, data in found.items():
             files.write_bytes(folder / idx.OFFICIAL[key].name, data)

@@ -149,6 +149,8 @@ def _begin(growing: Path, about: str) -> None:
         shutil.rmtree(growing, ignore_errors=True)
         growing.mkdir(parents=True)
         files.write_text(note, about)
+    for leftover in growing.rglob("*.part"):  # of a run that was killed while writing a file
+        leftover.unlink()
 
 
 def _chunks(data: RankedMNIST) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.int64]], Batch]]:
