@@ -4,6 +4,7 @@ import colorsys
 import hashlib
 import itertools
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -280,7 +281,10 @@ def test_order_chunks_and_threads_do_not_matter():
     np.testing.assert_array_equal(whole, buffer)
 
 
-def test_another_process_that_compiles_afresh_draws_the_same(tmp_path):
+@pytest.mark.parametrize("cache", ["new", "impossible"])
+def test_another_process_that_compiles_afresh_draws_the_same(tmp_path, cache):
+    (tmp_path / "a file").write_text("not a folder")
+    folder = tmp_path / "new" if cache == "new" else tmp_path / "a file" / "below"
     code = (
         "import hashlib, json, sys, numpy as np\n"
         "from gaussianmlr.data import RankedMNIST\n"
@@ -292,9 +296,7 @@ def test_another_process_that_compiles_afresh_draws_the_same(tmp_path):
         "    sums[name] = hashlib.sha256(np.concatenate(pieces[::-1]).tobytes()).hexdigest()\n"
         "print(json.dumps(sums))"
     )
-    import os
-
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "NUMBA_CPU_NAME": "generic"}
     command = [sys.executable, "-c", code, json.dumps(list(SUMS))]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert json.loads(done.stdout) == SUMS

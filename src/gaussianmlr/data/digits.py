@@ -117,8 +117,8 @@ def load_digits(
     Examples
     --------
     >>> digits = load_digits("train", "embedded")
-    >>> len(digits), digits.images.max(), digits.of_class(7)[:2]
-    (4000, 255, array([2800, 2801]))
+    >>> len(digits), digits.of_class(7)[:2]
+    (4000, array([2800, 2801]))
     """
     if split not in get_args(DigitSplit):
         raise DataError(f"split is {shorten(split)}; expected 'train' or 'test'")

@@ -174,7 +174,7 @@ def encode_png(image: Bytes) -> bytes:
 
     buffer = BytesIO()
     picture = image[0] if len(image) == 1 else np.moveaxis(image, 0, -1)
-    # Level 1 is three times as fast as the default and a tenth larger: the images are mostly black.
+    # Level 1 is nearly twice as fast as the default, and a tenth larger.
     Image.fromarray(np.ascontiguousarray(picture)).save(buffer, "PNG", compress_level=1)
     return buffer.getvalue()
 
