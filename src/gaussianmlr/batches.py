@@ -118,7 +118,7 @@ def batches(
     epoch: int = 0,
     workers: int = 0,
 ) -> Iterator[Batch]:
-    """This process's share of the batches of an epoch, from batch `first` on.
+    """One process's share of the batches of an epoch, from batch `first` on.
 
     Parameters
     ----------
