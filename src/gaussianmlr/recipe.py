@@ -46,6 +46,7 @@ class Recipe:
     backbone: str = _about("fast", "Name of the backbone.")
     backbone_settings: dict[str, Any] = _about({}, "Settings of the backbone.")
     head: str = _about("auto", "'linear', 'tokens', or 'auto': tokens where the backbone gives a map.")
+    head_settings: dict[str, Any] = _about({}, "Settings of the head.")
     freeze: int | Literal["none", "all"] = _about(
         "none", "What of the backbone stands still: 'none', 'all', or a number: all but its last stages."
     )

@@ -1,0 +1,301 @@
+"""A trained model, in memory and on disk: safetensors and JSON in a folder, never pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor, nn
+
+from gaussianmlr._version import __version__
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.files import aside, write_text
+from gaussianmlr.methods import Method, Reading, make
+from gaussianmlr.network import Network, make_network
+from gaussianmlr.recipe import Recipe
+
+__all__ = ["Inputs", "Model", "build", "load", "versions"]
+
+FORMAT = "gaussianmlr-model"
+FORMAT_VERSION = 1
+_WEIGHTS, _CONFIG, _CARD = "model.safetensors", "config.json", "README.md"
+
+
+class Inputs(TypedDict, total=False):
+    """What a model takes: kind, channels or columns, and how files become tensors."""
+
+    kind: str  # "image" or "table"
+    channels: int
+    size: list[int]  # height and width of the training images
+    columns: list[str]  # of a table
+    preprocess: dict[str, Any]  # how image files were read
+
+
+@dataclass
+class Model:
+    """A network, its method and labels, and where they come from.
+
+    Attributes
+    ----------
+    network : Network
+        Backbone and head.
+    method : Method
+        How outputs are read.
+    labels : tuple of str
+        Names of the columns of every reading.
+    recipe : Recipe
+        How it was trained.
+    inputs : dict
+        What it takes.
+    about : dict
+        Versions, data fingerprint, metrics, images seen.
+    """
+
+    network: Network
+    method: Method
+    labels: tuple[str, ...]
+    recipe: Recipe
+    inputs: Inputs
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @torch.no_grad()
+    def read(self, inputs: Any, batch_size: int = 256) -> Reading:
+        """Read a batch of inputs [N, ...], some at a time; no gradients.
+
+        Parameters
+        ----------
+        inputs : array or tensor
+            Images [N, channels, height, width], bytes or floats in [0, 1]; or rows [N, columns].
+        batch_size : int
+            How many go through the network at once.
+        """
+        x = torch.as_tensor(inputs)
+        device = next(self.network.parameters()).device
+        self.network.eval()
+        parts = [
+            self.method.read(self._outputs(x[start : start + batch_size].to(device)))
+            for start in range(0, len(x), batch_size)
+        ]
+        if not parts:
+            raise DataError("expected at least one input, got none")
+        return Reading(
+            torch.cat([part.scores for part in parts]).cpu(),
+            torch.cat([part.p_relevant for part in parts]).cpu(),
+            _joined([part.mu for part in parts]),
+            _joined([part.sigma for part in parts]),
+        )
+
+    def _outputs(self, x: Tensor) -> dict[str, Tensor]:
+        if x.ndim == 2 and not x.is_floating_point():
+            x = x.float()
+        outputs: dict[str, Tensor] = self.network(x.float() if x.dtype == torch.float64 else x)
+        return outputs
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the model to a folder that appears whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The folder. One that is there is refused, or replaced by `overwrite` if it holds a model.
+        overwrite : bool
+            Whether a model that is there may be replaced.
+        """
+        final = Path(path)
+        old = None
+        if final.exists():
+            if not overwrite:
+                raise DataError(f"{final} is there already; choose another folder, or overwrite it")
+            _config(final)  # nothing but a model is ever replaced
+            old = final.with_name(f".{final.name}.old")
+        try:
+            with aside(final) as part:
+                part.mkdir()
+                self._write(part)
+                if old is not None:
+                    shutil.rmtree(old, ignore_errors=True)
+                    final.rename(old)
+        except OSError as error:
+            raise DataError(f"cannot write the model to {final}: {error.strerror or error}") from None
+        finally:
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
+        return final
+
+    def _write(self, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        state = self.network.state_dict()
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+        save_file(weights, folder / _WEIGHTS)
+        config = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "weights_sha256": _sha256(folder / _WEIGHTS),
+            "method": self.method.name,
+            "labels": list(self.labels),
+            "inputs": self.inputs,
+            "recipe": self.recipe.to_dict(),
+            "about": self.about,
+            "versions": versions(),
+        }
+        write_text(folder / _CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / _CARD, self.card())
+
+    def card(self) -> str:
+        """A short model card, as Markdown."""
+        parameters = sum(parameter.numel() for parameter in self.network.parameters())
+        metrics = self.about.get("metrics", {})
+        more = " ..." if len(self.labels) > 30 else ""
+        lines = [
+            f"# {self.method.name} ({self.method.supervision}) on {self.recipe.backbone}",
+            "",
+            f"A multi-label ranking model of gaussianmlr {__version__}, {parameters:,} parameters.",
+            "",
+            f"- Labels ({len(self.labels)}): {', '.join(self.labels[:30])}{more}",
+            f"- Inputs: {json.dumps(self.inputs, ensure_ascii=False)}",
+            f"- Training instances seen: {self.about.get('images', 'unknown')}",
+        ]
+        if metrics:
+            where = self.about.get("measured_on", "validation")
+            lines += ["", f"Measured on {where} data:", "", "| metric | value |", "| --- | --- |"]
+            lines += [f"| {name} | {value:.4f} |" for name, value in metrics.items()]
+        ending = f"Load it with `gaussianmlr.load(FOLDER)`; the recipe is in `{_CONFIG}`."
+        return "\n".join([*lines, "", ending, ""])
+
+    def __repr__(self) -> str:
+        return (
+            f"Model({self.method.name} {self.method.supervision}, {self.recipe.backbone}, "
+            f"{len(self.labels)} labels, {self.inputs.get('kind', 'unknown')} inputs)"
+        )
+
+
+def _joined(parts: list[Tensor | None]) -> Tensor | None:
+    there = [part for part in parts if part is not None]
+    return torch.cat(there).cpu() if there else None
+
+
+def build(
+    recipe: Recipe, labels: int, channels: int, backbone: nn.Module | None = None
+) -> tuple[Network, Method]:
+    """The network and the method of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Names and settings.
+    labels, channels : int
+        How many labels there are, and channels of an image or columns of a table.
+    backbone : nn.Module, optional
+        A backbone of your own, in place of the recipe's.
+    """
+    from gaussianmlr import backbones
+
+    method = make(recipe.method, **recipe.method_settings)
+    made = backbones.make(
+        recipe.backbone if backbone is None else backbone,
+        channels=channels,
+        **(recipe.backbone_settings if backbone is None else {}),
+    )
+    head = recipe.head if recipe.head != "auto" else ("tokens" if made.is_map else "linear")
+    network = make_network(
+        method, labels=labels, channels=channels, backbone=made, head=head, head_settings=recipe.head_settings
+    )
+    backbones.freeze(made, recipe.freeze)
+    return network, method
+
+
+def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
+    """Read a model from its folder.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder that `Model.save` or `gmlr train` wrote.
+    backbone : nn.Module, optional
+        For a model trained with a backbone of your own: that backbone, with any weights.
+
+    Raises
+    ------
+    DataError
+        For a folder that is no model, was changed or cut, or has a newer format.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(path)
+    config = _config(folder)
+    weights = folder / _WEIGHTS
+    if not weights.is_file():
+        raise DataError(f"{folder} has no {_WEIGHTS}; copy the whole folder")
+    if _sha256(weights) != config.get("weights_sha256"):
+        raise DataError(f"{weights} is not the file that was saved: it was changed or cut; copy it again")
+    try:
+        recipe = Recipe.from_dict(config["recipe"])
+        labels = tuple(str(label) for label in config["labels"])
+        inputs: Inputs = config["inputs"]
+        channels = int(inputs["channels"])
+        about = dict(config.get("about", {}), versions=config.get("versions", {}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{folder / _CONFIG} was changed: {error}") from None
+    network, method = build(_without_downloads(recipe), len(labels), channels, backbone)
+    try:
+        network.load_state_dict(load_file(weights))
+    except (RuntimeError, SafetensorError) as error:
+        first = str(error).splitlines()[0]
+        raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
+    network.eval()
+    return Model(network, method, labels, recipe, inputs, about)
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    import lightning
+    import numpy
+
+    return {
+        "gaussianmlr": __version__,
+        "torch": torch.__version__,
+        "lightning": lightning.__version__,
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    file = folder / _CONFIG
+    if not folder.is_dir():
+        raise DataError(f"no model at {folder}: expected a folder that `gmlr train` or `save` wrote")
+    try:
+        config = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{folder} is no model: it has no {_CONFIG}") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read: {error}") from None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise DataError(f"{folder} is no model of gaussianmlr: {_CONFIG} does not say format {FORMAT!r}")
+    version = config.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise DataError(
+            f"{folder} has model format {shorten(version)}, and this gaussianmlr {__version__} reads up to "
+            f"{FORMAT_VERSION}; update gaussianmlr"
+        )
+    return config
+
+
+def _without_downloads(recipe: Recipe) -> Recipe:
+    """The weights come from the folder, so pretrained ones need not be fetched first."""
+    if not recipe.backbone.startswith(("efficientnet", "hf:", "timm:")):
+        return recipe
+    return recipe.replace(backbone_settings={**recipe.backbone_settings, "pretrained": False})
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
