@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,6 +39,36 @@ def _options(
 ) -> None:
     if debug:
         os.environ["GAUSSIANMLR_DEBUG"] = "1"
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for models, numbers and the picture.")] = Path("demo"),
+    images: Annotated[int, typer.Option(help="Training images an epoch.")] = 3_000,
+    epochs: Annotated[int, typer.Option(help="Epochs.")] = 6,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Train on small canvases of embedded digits, and show what the model says. About two minutes."""
+    from gaussianmlr import demo as demonstration
+    from gaussianmlr.console import ConsoleWatcher, metrics_table
+
+    watcher = ConsoleWatcher(quiet)
+    outcome = demonstration.run(out, images=images, epochs=epochs, watcher=watcher, say=watcher.note)
+    if outcome.interrupted:
+        typer.echo(f"stopped; the same command goes on from {out}", err=True)
+        raise typer.Exit(130)
+    typer.echo("\nOn 1,000 images of digits that neither model has seen, in percent:\n")
+    typer.echo(
+        metrics_table({"order known (strong)": outcome.strong, "relevance alone (weak)": outcome.weak})
+    )
+    typer.echo(
+        f"\nThe picture: {out / 'demo.png'} shows images, true and found orders, and a curve a digit.\n"
+        f"The model:   {out / 'strong' / 'model'}; load it with gaussianmlr.load.\n"
+        "\nTry next:\n"
+        "  gmlr data show gray-s        look at the paper's data\n"
+        "  gmlr methods                 see the rivals\n"
+        "  docs/orders.md               bring your own rankings"
+    )
 
 
 @app.command()

@@ -1,0 +1,176 @@
+"""The demonstration: train on small canvases of embedded digits, show what the model says.
+
+Two models see the same images: GaussianMLR with the whole order, and with relevance alone. Digits of
+the test images were never trained on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gaussianmlr.data import RankedMNIST, Setting
+from gaussianmlr.files import aside, write_text
+from gaussianmlr.fitting import evaluate, fit
+from gaussianmlr.model import Model, versions
+from gaussianmlr.recipe import Recipe
+from gaussianmlr.training import Watcher
+
+SETTING = Setting(name="demo", factor="scale", scale=(0.75, 1.75), canvas=96, count=(1, 4))
+RECIPE = Recipe(epochs=6, batch_size=32, rate=3e-3, select="loss")
+IMAGES = 3_000  # an epoch
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the demonstration found, and where it wrote it."""
+
+    strong: dict[str, float]
+    weak: dict[str, float]
+    folder: Path
+    interrupted: bool = False
+
+
+def run(
+    out: str | Path,
+    *,
+    images: int = IMAGES,
+    epochs: int = RECIPE.epochs,
+    tested: int = 1_000,
+    watcher: Watcher | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Outcome:
+    """Train both models, test them, write model, numbers and a picture to a folder.
+
+    Parameters
+    ----------
+    out : path-like
+        The folder. Run again, it goes on where it was cut, and does nothing twice.
+    images, epochs : int
+        Training images an epoch, and epochs.
+    tested : int
+        Test images.
+    watcher : Watcher, optional
+        Is told how training goes on.
+    say : callable
+        Is given lines for people.
+    """
+    folder = Path(out)
+    data = RankedMNIST(SETTING, "train", size=images, digits="embedded")
+    validation = RankedMNIST(SETTING, "validation", size=300, digits="embedded")
+    test = RankedMNIST(SETTING, "test", size=tested, digits="embedded")
+    models: dict[str, Model] = {}
+    measured: dict[str, dict[str, float]] = {}
+    for supervision in ("strong", "weak"):
+        about = (
+            "with the order of the digits"
+            if supervision == "strong"
+            else "knowing only which digits are there"
+        )
+        say(f"GaussianMLR, {supervision} supervision: {images * epochs:,} images, {about}")
+        recipe = RECIPE.replace(epochs=epochs, method_settings={"supervision": supervision})
+        fitted = fit(
+            recipe,
+            data,
+            validation,
+            labels=data.labels,
+            out=folder / supervision,
+            watcher=watcher,
+            accelerator="cpu",
+        )
+        if fitted.result.interrupted:
+            return Outcome({}, {}, folder, interrupted=True)
+        models[supervision] = fitted.model
+        measured[supervision] = evaluate(fitted.model, test)
+    facts = {
+        "test": measured,
+        "images_seen": images * epochs,
+        "setting": SETTING.pictures,
+        "recipe": RECIPE.replace(epochs=epochs).to_dict(),
+        "versions": versions(),
+    }
+    write_text(folder / "metrics.json", json.dumps(facts, indent=2) + "\n")
+    with aside(folder / "demo.png") as part:
+        draw(models["strong"], test, part)
+    return Outcome(measured["strong"], measured["weak"], folder)
+
+
+def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
+    """Images, the curves of their digits' significances, true and predicted orders, as a PNG."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from scipy.stats import norm
+
+    from gaussianmlr import orders
+    from gaussianmlr.normal import canonical
+
+    batch = data.batch(_varied(data, count))
+    reading = model.read(batch.images)
+    assert reading.mu is not None
+    assert reading.sigma is not None
+    mu, sigma = (part.numpy() for part in canonical(reading.mu, reading.sigma))
+    predicted = orders.to_text(orders.densify(reading.scores.numpy()), model.labels)
+    true = orders.to_text(batch.ranks, model.labels)
+    colours = [plt.get_cmap("tab10")(digit) for digit in range(10)]
+    figure, axes = plt.subplots(
+        2, count, figsize=(2.6 * count, 5.4), height_ratios=[1, 0.8], layout="constrained", squeeze=False
+    )
+    x = np.linspace(mu.min() - 2, mu.max() + 2, 500)
+    for column in range(count):
+        picture, curves = axes[0, column], axes[1, column]
+        picture.imshow(batch.images[column, 0], cmap="gray", vmin=0, vmax=255)
+        picture.set_xticks([])
+        picture.set_yticks([])
+        right = true[column] == predicted[column]
+        picture.set_title(
+            f"true   {true[column]}\nfound {predicted[column]}",
+            fontsize=9,
+            loc="left",
+            color="black" if right else "firebrick",
+        )
+        for digit in range(10):
+            density = norm.pdf(x, mu[column, digit], sigma[column, digit])
+            present = batch.ranks[column, digit] > 0
+            curves.plot(
+                x, density, color=colours[digit], lw=2 if present else 0.7, alpha=1 if present else 0.35
+            )
+            if present:
+                top = int(density.argmax())
+                curves.annotate(
+                    str(digit),
+                    (x[top], density[top]),
+                    color=colours[digit],
+                    ha="center",
+                    weight="bold",
+                    xytext=(0, 2),
+                    textcoords="offset points",
+                )
+        curves.axvline(0, color="black", lw=0.8, ls=":")
+        curves.set_yticks([])
+        curves.set_ylim(0, None)
+        curves.margins(y=0.2)
+        curves.spines[["left", "right", "top"]].set_visible(False)
+        curves.set_xlabel("significance; left of 0: not there", fontsize=8)
+    figure.suptitle(
+        "What GaussianMLR says of unseen digits: the larger a digit, the more significant", fontsize=12
+    )
+    figure.savefig(file, dpi=110, format="png")
+    plt.close(figure)
+
+
+def _varied(data: RankedMNIST, count: int) -> list[int]:
+    """The first images with two digits or more, so that there is an order to see."""
+    found: list[int] = []
+    index = 0
+    while len(found) < count:
+        ranks: Any = data.recipes([index]).ranks
+        if (ranks > 0).sum() >= 2 + len(found) % 3:
+            found.append(index)
+        index += 1
+    return found
