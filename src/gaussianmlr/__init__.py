@@ -12,6 +12,7 @@ from gaussianmlr._version import __version__
 
 if TYPE_CHECKING:
     from gaussianmlr.errors import DataError
+    from gaussianmlr.model import load
     from gaussianmlr.orders import (
         Ranks,
         densify,
@@ -32,6 +33,7 @@ _HOMES = {
     "Ranks": "orders",
     "densify": "orders",
     "from_positions": "orders",
+    "load": "model",
     "pairs": "orders",
     "to_lists": "orders",
     "to_positions": "orders",
@@ -47,6 +49,7 @@ __all__ = [
     "data",
     "densify",
     "from_positions",
+    "load",
     "losses",
     "methods",
     "metrics",
