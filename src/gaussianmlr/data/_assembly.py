@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gaussianmlr.data._columns import Columns
+from gaussianmlr.data._parts import Columns
 from gaussianmlr.data._problems import Problems
 from gaussianmlr.data.dataset import FloatArray, IntArray, RankedData
 from gaussianmlr.errors import DataError, shorten

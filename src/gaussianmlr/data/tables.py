@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.data._assembly import Grading, Missing, aggregated, build, join, read_rows
-from gaussianmlr.data._columns import find_columns
+from gaussianmlr.data._parts import find_columns
 from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
 from gaussianmlr.data._problems import Problems
 from gaussianmlr.data.dataset import RankedData

@@ -1,0 +1,115 @@
+"""Nothing half-written: a file appears under its final name only when it is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a path beside `path` to write to, and move the result into place at the end.
+
+    The parent folder is made where it is missing. When the block raises, what was written is
+    removed and `path` stays as it was.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the finished file (or folder) shall stand. A file there is replaced.
+
+    Yields
+    ------
+    pathlib.Path
+        A name in the same folder that nothing uses yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with aside(Path(folder) / "numbers.csv") as part:
+    ...         _ = part.write_text("1,2,3")
+    ...     print([file.name for file in Path(folder).iterdir()])
+    ['numbers.csv']
+    """
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    part = final.with_name(f".{final.name}.{secrets.token_hex(6)}.part")
+    try:
+        yield part
+        publish(part, final)
+    except BaseException:
+        _remove(part)
+        raise
+
+
+def publish(part: Path, final: Path) -> None:
+    """Make `part` durable, then give it its final name in one step.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     part, final = Path(folder) / "part", Path(folder) / "whole"
+    ...     _ = part.write_bytes(b"all of it")
+    ...     publish(part, final)
+    ...     print(final.read_bytes(), part.exists())
+    b'all of it' False
+    """
+    if part.is_dir():
+        # One flush of everything: a folder may hold tens of thousands of files.
+        if hasattr(os, "sync"):
+            os.sync()
+    else:
+        _sync(part)
+    part.replace(final)
+    if os.name == "posix":
+        _sync(final.parent)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    r"""Write a whole file or nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_bytes(Path(folder) / "deep" / "data.bin", b"\x00\x01")
+    ...     print((Path(folder) / "deep" / "data.bin").read_bytes())
+    b'\x00\x01'
+    """
+    with aside(path) as part:
+        part.write_bytes(data)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a whole UTF-8 file with plain newlines, or nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "note.txt", "mu, sigma")
+    ...     print((Path(folder) / "note.txt").read_text())
+    mu, sigma
+    """
+    write_bytes(path, text.encode())
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
