@@ -54,26 +54,24 @@ class Rows:
 
 def read_rows(frame: Any, columns: Columns, grading: Grading, problems: Problems) -> Rows:
     """Read every cell, noting what is wrong with each."""
-    ids = texts(frame, columns.id, problems)
-    places = [f"row {row}" if ids is None else f"row {row} (id {ids[row]!r})" for row in range(len(frame))]
     good = np.ones(len(frame), dtype=bool)
+    ids = texts(frame, columns.id, problems, good)
+    places = [
+        f"row {row}" if ids is None else f"row {row} (id {str(ids[row])!r})" for row in range(len(frame))
+    ]
     ranks, labels = _orders(frame, columns, grading, places, good, problems)
     features = _features(frame, columns.features, places, good, problems)
     weight = None
     if columns.weight is not None:
-        weight = _features(frame, (columns.weight,), places, good, problems, kind="weight")
-        if weight is not None:
-            weight = weight[:, 0].astype(np.float64)
-            for row in np.flatnonzero(good & (weight < 0)).tolist():
-                problems.add("weight", places[row], f"weight {weight[row]}; expected a number >= 0")
-                good[row] = False
+        weight = _numbers(frame, (columns.weight,), places, good, problems, kind="weight")[:, 0]
+        for row in np.flatnonzero(good & (weight < 0)).tolist():
+            problems.add("weight", places[row], f"weight {weight[row]}; expected a number >= 0")
+            good[row] = False
     split, ranker = (texts(frame, name, problems, good) for name in (columns.split, columns.ranker))
     return Rows(ranks, labels, features, good, split, weight, ranker, ids)
 
 
-def texts(
-    frame: Any, column: str | None, problems: Problems, good: BoolArray | None = None
-) -> npt.NDArray[np.str_] | None:
+def texts(frame: Any, column: str | None, problems: Problems, good: BoolArray) -> npt.NDArray[np.str_] | None:
     """A column as texts; an empty cell is a problem."""
     if column is None:
         return None
@@ -83,11 +81,10 @@ def texts(
     )
     for row in np.flatnonzero(empty).tolist():
         problems.add("cell", f"row {row}", f"nothing in column {column!r}; expected a text")
-        if good is not None:
-            good[row] = False
+        good[row] = False
     if values.dtype.kind == "f" and bool((values[~empty] % 1 == 0).all()):
         values = values.astype("Int64")  # 3.0 is ranker 3 where a cell is empty
-    return values.astype(str).to_numpy(dtype=np.str_)
+    return np.asarray(values.astype(str).to_numpy(dtype=np.str_))
 
 
 def _orders(
@@ -204,6 +201,9 @@ def _numbers(
         good[rows] = False
         matrix[rows, position] = 0.0
     bad = np.isinf(matrix) if gaps else ~np.isfinite(matrix)
+    for position in np.flatnonzero(bad.all(axis=0)).tolist():  # one mistake, not one a row
+        problems.add(kind, f"column {names[position]!r}", "is empty; leave it out with features=[...]")
+        matrix[:, position], bad[:, position] = 0.0, False
     for row in np.flatnonzero(bad.any(axis=1)).tolist():
         columns = [names[position] for position in np.flatnonzero(bad[row])]
         value = matrix[row, np.flatnonzero(bad[row])[0]]
@@ -245,7 +245,7 @@ def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
     if rows.ranker is None:
         for row, number in zip(good.tolist(), instance.tolist()):
             if heads[number] != row:
-                message = f"id {rows.id[row]!r} is also in row {heads[number]}"
+                message = f"id {str(rows.id[row])!r} is also in row {heads[number]}"
                 message += "; several rankers need a column 'ranker'"
                 problems.add("duplicate", f"row {row}", message)
         return _pick(rows, heads)
@@ -255,9 +255,7 @@ def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
     seen: dict[tuple[int, int], int] = {}
     for row, number, who in zip(good.tolist(), instance.tolist(), ranker.reshape(-1).tolist()):
         if (number, who) in seen:
-            message = (
-                f"ranker {rankers[who]!r} ordered id {rows.id[row]!r} in row {seen[number, who]} already"
-            )
+            message = f"ranker {str(rankers[who])!r} ordered id {str(rows.id[row])!r} in row {seen[number, who]} already"
             problems.add("duplicate", f"row {row}", message)
             continue
         seen[number, who] = row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gaussianmlr.errors import DataError, shorten
@@ -32,7 +32,7 @@ def find_columns(
     labels: str | Sequence[str] | None,
     features: str | Sequence[str] | None,
     defaults: dict[str, str],
-    parts: dict[str, str | None],
+    parts: Mapping[str, str | None],
 ) -> Columns:
     """Give every column its part; a part named by its default may be absent, any other must be there."""
     found: dict[str, str | None] = {}
@@ -72,8 +72,8 @@ def _label_columns(
         columns = tuple(name for name in names if name.startswith(prefix))
         if not columns:
             raise DataError(
-                f"{source}: no column 'ranking' and none that starts with {prefix!r}; say where the orders are "
-                f"with ranking=... or labels=[...]; the columns are {shorten(list(names))}"
+                f"{source}: no column 'ranking' and none that starts with {prefix!r}; say where the orders "
+                f"are with ranking=... or labels=[...]; the columns are {shorten(list(names))}"
             )
         return columns, tuple(name.removeprefix(prefix) for name in columns)
     columns = tuple(label if label in names else LABEL_PREFIX + label for label in labels)

@@ -75,7 +75,7 @@ def read_image(
         raise DataError(f"mode is 'RGB' or 'L', not {mode!r}")
     file = Path(path)
     _check_file(file)
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(file) as image:
@@ -88,7 +88,7 @@ def read_image(
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise DataError(f"{file}: too large; expected at most {max_pixels:,} pixels") from None
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise DataError(f"{file}: is no picture that Pillow can read") from None
     except Exception as error:  # a damaged file can make a decoder raise anything
         raise DataError(f"{file}: damaged or cut off: {error}") from None
@@ -197,7 +197,8 @@ class RankedImages(torch.utils.data.Dataset[tuple[torch.Tensor, torch.Tensor]]):
         self._reading: dict[str, Any] = {"max_pixels": max_pixels, "background": tuple(background)}
         self._ranks = torch.from_numpy(data.ranks)
         # Shared memory: workers that live through all epochs must see the epoch change.
-        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()
+        self._epoch = torch.zeros((), dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call]
 
     def __len__(self) -> int:
         return len(self.data)

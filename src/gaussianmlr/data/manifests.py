@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def read_images(
     aggregate: str = "mean_rank",
     allow_outside: bool = False,
 ) -> RankedData:
-    """Read a manifest of pictures and their orders.
+    r"""Read a manifest of pictures and their orders.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def read_images(
     >>> from gaussianmlr.data import read_images
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Image.new("RGB", (60, 40), "blue").save(f"{folder}/a.png")
-    ...     _ = pathlib.Path(folder, "manifest.csv").write_text("image,ranking\\na.png,sky > sea\\n")
+    ...     _ = pathlib.Path(folder, "manifest.csv").write_text("image,ranking\na.png,sky > sea\n")
     ...     data = read_images(folder)
     >>> data
     RankedData: 1 images, 2 labels (sea, sky), from manifest.csv
@@ -106,7 +106,7 @@ def assemble_images(
     problems: Problems,
     *,
     image: str,
-    parts: dict[str, str | None],
+    parts: Mapping[str, str | None],
     allow_outside: bool,
     **settings: Any,
 ) -> RankedData:

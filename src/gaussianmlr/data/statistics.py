@@ -36,8 +36,8 @@ def describe(data: RankedData) -> dict[str, Any]:
         "labels": _labels(data),
         "positives": {
             "mean": float(positives.mean()) if len(data) else None,
-            "min": int(positives.min(initial=0)) if len(data) else None,
-            "max": int(positives.max(initial=0)) if len(data) else None,
+            "min": int(positives.min()) if len(data) else None,
+            "max": int(positives.max()) if len(data) else None,
             "histogram": {int(n): int((positives == n).sum()) for n in np.unique(positives)},
         },
         "empty": int((positives == 0).sum()),

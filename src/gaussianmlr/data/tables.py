@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.data._assembly import Grading, Missing, aggregated, build, join, read_rows
-from gaussianmlr.data._parts import find_columns
 from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
+from gaussianmlr.data._parts import find_columns
 from gaussianmlr.data._problems import Problems
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.errors import DataError, shorten
@@ -113,7 +113,7 @@ def assemble(
     ranking: str | None,
     labels: str | Sequence[str] | None,
     features: str | Sequence[str] | None,
-    parts: dict[str, str | None],
+    parts: Mapping[str, str | None],
 ) -> RankedData:
     """What can be read of a table, noting every problem of the rest."""
     texts = [name for name in (ranking, parts["split"], parts["ranker"], parts["id"]) if name is not None]

@@ -151,8 +151,8 @@ class Augment:
     operations : int
         How many operations an image gets.
     magnitude, bins : int
-        The strength, one of the numbers from 0 to bins - 1; the largest turns by 30 degrees, shears by 0.3, moves
-        by 45 % of the side, keeps 4 bits and changes colours by 90 %.
+        The strength, one of the numbers from 0 to bins - 1; the largest turns by 30 degrees, shears by
+        0.3, moves by 45 % of the side, keeps 4 bits and changes colours by 90 %.
     seed : int
         Another seed, other draws.
 
@@ -204,13 +204,13 @@ class Augment:
         try:
             torch.default_generator.manual_seed(number)
             with torch.no_grad():
-                result = module(batch)[0].clamp_(0, 1)
+                result: torch.Tensor = module(batch)[0].clamp_(0, 1)
         finally:
             torch.default_generator.set_state(state)
         return result[:1] if gray else result
 
 
-def _policy(level: float, up: bool) -> list[list[tuple[str, float, float]]]:
+def _policy(level: float, up: bool) -> list[list[tuple[str, float, float | None]]]:
     """Operations of kornia whose strength in the middle of its scale is the one wanted.
 
     kornia's own ranges make solarising and darkening stronger as the magnitude falls, and shear by
