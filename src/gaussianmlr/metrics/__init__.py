@@ -1,0 +1,94 @@
+"""Metrics of multi-label rankings: per-instance vectors first, means over instances second.
+
+Every metric takes scores [N, K] whose zero is the threshold and true ranks [N, K] (0 = irrelevant, larger =
+more significant, -1 = unknown, left out label by label), as arrays or tensors, and gives back the kind it
+was given, computed in float64. An instance without a known label has the value 0 and does not count in a
+mean; a mean over nothing is 0. No metric is ever NaN.
+
+The torchmetrics classes are loaded on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from gaussianmlr.metrics._paper import evaluate
+from gaussianmlr.metrics.calibration import Reliability, ece, reliability
+from gaussianmlr.metrics.classification import f1, hamming_loss, max1_error, top1_accuracy
+from gaussianmlr.metrics.ranking import (
+    exact_match,
+    gamma,
+    kendall_tau_a,
+    kendall_tau_b,
+    positives_tau,
+    spearman_rho,
+)
+from gaussianmlr.metrics.retrieval import average_precision, coverage, ndcg, ranking_loss
+
+if TYPE_CHECKING:
+    from gaussianmlr.metrics.shells import (
+        F1,
+        NDCG,
+        AveragePrecision,
+        Coverage,
+        ExactMatch,
+        GoodmanKruskalGamma,
+        HammingLoss,
+        InstanceF1,
+        KendallTauA,
+        KendallTauB,
+        Max1Error,
+        PaperMetrics,
+        PositivesTau,
+        RankingLoss,
+        SpearmanRho,
+        Top1Accuracy,
+    )
+
+__all__ = [
+    "F1",
+    "NDCG",
+    "AveragePrecision",
+    "Coverage",
+    "ExactMatch",
+    "GoodmanKruskalGamma",
+    "HammingLoss",
+    "InstanceF1",
+    "KendallTauA",
+    "KendallTauB",
+    "Max1Error",
+    "PaperMetrics",
+    "PositivesTau",
+    "RankingLoss",
+    "Reliability",
+    "SpearmanRho",
+    "Top1Accuracy",
+    "average_precision",
+    "coverage",
+    "ece",
+    "evaluate",
+    "exact_match",
+    "f1",
+    "gamma",
+    "hamming_loss",
+    "kendall_tau_a",
+    "kendall_tau_b",
+    "max1_error",
+    "ndcg",
+    "positives_tau",
+    "ranking_loss",
+    "reliability",
+    "spearman_rho",
+    "top1_accuracy",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:  # what is public and not yet here is a class
+        return getattr(importlib.import_module(f"{__name__}.shells"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

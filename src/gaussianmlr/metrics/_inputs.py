@@ -1,0 +1,117 @@
+"""The gate of the metrics: arrays or tensors in, checked tensors inside, arrays or tensors out."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gaussianmlr._reading import UNKNOWN, refuse
+from gaussianmlr.errors import DataError, shorten
+
+Input: TypeAlias = "npt.ArrayLike | Tensor"
+Result: TypeAlias = Any  # a float, array or tensor by input and reduction; a union would burden every caller
+Reduction = Literal["mean", "sum", "none"]
+
+
+class Batch(NamedTuple):
+    """Checked scores and ranks on one device, and where results go back to."""
+
+    scores: Tensor
+    ranks: Tensor
+    home: torch.device | None  # None: no tensor came in, so none goes out
+
+
+class Values(NamedTuple):
+    """A metric of every instance, and how much each counts in the mean (0 or 1)."""
+
+    values: Tensor
+    weights: Tensor
+
+
+def read(scores: Input, ranks: Input) -> Batch:
+    """Check scores [N, K] and ranks [N, K], refused with the offending rows where they are not."""
+    score_table, home = as_tensor(scores, "scores")
+    if score_table.ndim != 2 or score_table.shape[1] == 0:
+        raise DataError(
+            f"expected scores of shape [N, K] with K >= 1, got shape {list(score_table.shape)}; "
+            "put a single instance in a list"
+        )
+    rank_table, other_home = read_ranks(ranks)
+    if rank_table.shape != score_table.shape:
+        raise DataError(
+            f"expected scores and ranks of one shape [N, K], got {list(score_table.shape)} "
+            f"and {list(rank_table.shape)}"
+        )
+    if score_table.is_floating_point():
+        refuse_where(torch.isnan(score_table), score_table, "rows hold NaN", "expected scores to be numbers")
+    return Batch(score_table, rank_table.to(score_table.device), home or other_home)
+
+
+def read_ranks(ranks: Input) -> tuple[Tensor, torch.device | None]:
+    """Check ranks [N, K]: integers from -1 (unknown) up. They need not be dense."""
+    table, home = as_tensor(ranks, "ranks")
+    if table.ndim != 2:
+        raise DataError(f"expected ranks of shape [N, K], got shape {list(table.shape)}")
+    if table.is_floating_point():
+        no_integer = ~torch.isfinite(table) | (table != table.round())
+        refuse_where(no_integer, table, "rows are no ranks", "expected integers; -1 stands for unknown")
+    table = table.long()
+    refuse_where(
+        table < UNKNOWN, table, "rows hold negative ranks", "expected 0, 1, 2, ..., or -1 for unknown"
+    )
+    return table, home
+
+
+def as_tensor(values: Input, what: str) -> tuple[Tensor, torch.device | None]:
+    """Numbers as a tensor where they can be computed, and the device of a tensor that came in."""
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise DataError(f"expected {what} to be real numbers, got {values.dtype}")
+        computes = values.detach()
+        # Apple's devices have no float64
+        return (computes.cpu() if computes.device.type == "mps" else computes), values.device
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"expected {what} to be numbers of shape [N, K]: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"expected {what} to be numbers, got {array.dtype}: {shorten(values)}")
+    kind = np.float64 if array.dtype.kind == "f" else np.int64
+    return torch.from_numpy(np.array(array, dtype=kind)), None
+
+
+def refuse_where(bad: Tensor, table: Tensor, what: str, expected: str) -> None:
+    if bool(bad.any()):
+        shown = table.double() if table.is_floating_point() else table  # numpy knows no bfloat16
+        refuse(bad.cpu().numpy(), shown.cpu().numpy(), what, expected)
+
+
+def ratio(above: Tensor, below: Tensor, otherwise: float = 0.0) -> Tensor:
+    """``above / below``, and the documented value where there is nothing to divide by."""
+    divides = below > 0
+    return torch.where(divides, above / torch.where(divides, below, 1.0), otherwise)
+
+
+def reduce(found: Values, reduction: Reduction, home: torch.device | None) -> Result:
+    """The vector itself, its sum, or its weighted mean (0 where nothing counts)."""
+    check_choice("reduction", reduction, get_args(Reduction))
+    if reduction == "none":
+        return give(found.values, home)
+    total = found.values.sum()
+    return give(total if reduction == "sum" else ratio(total, found.weights.sum()), home)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise DataError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def give(result: Tensor, home: torch.device | None) -> Result:
+    if home is None:
+        return float(result) if result.ndim == 0 else result.numpy()
+    narrow = home.type == "mps" and result.is_floating_point()
+    return result.to(home, dtype=torch.float32 if narrow else result.dtype)

@@ -1,0 +1,158 @@
+"""What the metrics count, each thing once: who stands where, who ties, which pairs agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gaussianmlr.metrics._inputs import Batch, Input, Reduction, Result, Values, read, reduce
+
+BLOCK = 1 << 20  # cells [instance, label] at a time: temporaries stay at some tens of megabytes
+COMPARISONS = 1 << 19  # pairs (positive, label) at a time: they stay in the cache
+NOBODY = torch.iinfo(torch.int64).max
+
+
+class Tally(NamedTuple):
+    """For every label, how many of the counted labels have a smaller and how many the same value."""
+
+    below: Tensor
+    same: Tensor
+
+    @property
+    def middle(self) -> Tensor:
+        """Positions from the smallest up; tied labels share the mean of their positions."""
+        return self.below + (self.same + 1) / 2
+
+
+class PairCounts(NamedTuple):
+    """Of the truly ordered pairs of every instance: how many, how many as predicted, how many reversed."""
+
+    ordered: Tensor
+    concordant: Tensor
+    discordant: Tensor
+
+
+class Instances:
+    """A block of instances; what several metrics need is counted on first use and kept."""
+
+    def __init__(self, scores: Tensor, ranks: Tensor) -> None:
+        self.scores = scores.double()
+        self.ranks = ranks
+
+    @cached_property
+    def known(self) -> Tensor:
+        return self.ranks >= 0
+
+    @cached_property
+    def counted(self) -> Tensor:
+        """How many labels of each instance are known."""
+        return self.known.sum(1).double()
+
+    @cached_property
+    def pairs_in_all(self) -> Tensor:
+        return self.counted * (self.counted - 1) / 2
+
+    @cached_property
+    def relevant(self) -> Tensor:
+        return self.ranks > 0
+
+    @cached_property
+    def accepted(self) -> Tensor:
+        """Known labels predicted relevant."""
+        return (self.scores > 0) & self.known
+
+    @cached_property
+    def claimed(self) -> Tensor:
+        """Scores as an order reads them: what is not predicted relevant ties at zero."""
+        return self.scores.clamp(min=0)
+
+    @cached_property
+    def predicted(self) -> Tally:
+        return tally(groups(self.claimed), self.known)
+
+    @cached_property
+    def true(self) -> Tally:
+        return tally(groups(self.ranks), self.known)
+
+    @cached_property
+    def raw_groups(self) -> Tensor:
+        return groups(self.scores)
+
+    @cached_property
+    def pairs(self) -> PairCounts:
+        return compare(self.claimed, self.ranks, self.known)
+
+    @cached_property
+    def first(self) -> Tensor:
+        """The true rank of the known label with the largest raw score, the first of several."""
+        largest = self.scores.masked_fill(~self.known, -torch.inf).amax(1, keepdim=True)
+        # comparing again keeps unknown labels out where every known score is -inf
+        place = ((self.scores == largest) & self.known).long().argmax(1, keepdim=True)
+        return self.ranks.gather(1, place).squeeze(1)
+
+    def values(self, values: Tensor) -> Values:
+        """Every instance that has a known label counts."""
+        weights = (self.counted > 0).double()
+        return Values(values * weights, weights)
+
+
+def groups(values: Tensor) -> Tensor:
+    """Number the distinct values of each row from the smallest up, 0, 1, 2, ..."""
+    ordered, order = values.sort(dim=1)
+    new = torch.zeros_like(order)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return torch.empty_like(order).scatter_(1, order, new.cumsum(1))
+
+
+def tally(group: Tensor, counted: Tensor) -> Tally:
+    """Count the marked labels below and beside each label, in the time of a sort instead of K^2."""
+    size = torch.zeros(group.shape, dtype=torch.float64, device=group.device)
+    size.scatter_add_(1, group, counted.double())
+    below = size.cumsum(1) - size
+    return Tally(below.gather(1, group), size.gather(1, group))
+
+
+def untied_pairs(found: Tally, counted: Tensor) -> Tensor:
+    """Pairs of marked labels whose values differ."""
+    others = counted.sum(1, keepdim=True) - found.same
+    return (others * counted).sum(1) / 2
+
+
+def compare(values: Tensor, ranks: Tensor, among: Tensor) -> PairCounts:
+    """Compare predicted and true order of every truly ordered pair of the marked labels.
+
+    Such a pair has a positive above, so positives are compared with all labels, some at a time:
+    work follows P * K and memory stays bounded.
+    """
+    rank_of_lower = torch.where(among, ranks, NOBODY)  # a left-out label stands below nobody
+    row, label = (among & (ranks > 0)).nonzero(as_tuple=True)
+    counts = torch.zeros(3, len(ranks), dtype=torch.int64, device=ranks.device)
+    step = max(1, COMPARISONS // ranks.shape[1])
+    for rows, labels in zip(torch.split(row, step), torch.split(label, step)):
+        below = rank_of_lower[rows] < ranks[rows, labels, None]
+        mine, others = values[rows, labels, None], values[rows]
+        found = (below, below & (others < mine), below & (others > mine))
+        counts.index_add_(1, rows, torch.stack([pairs.sum(1) for pairs in found]))
+    ordered, concordant, discordant = counts.double().unbind()
+    return PairCounts(ordered, concordant, discordant)
+
+
+def blocks(batch: Batch) -> Iterator[Instances]:
+    """The instances some at a time, so that memory follows the block and not N; one where N = 0."""
+    rows = max(1, BLOCK // batch.ranks.shape[1])
+    for scores, ranks in zip(torch.split(batch.scores, rows), torch.split(batch.ranks, rows)):
+        yield Instances(scores, ranks)
+
+
+def per_instance(
+    core: Callable[[Instances], Values], scores: Input, ranks: Input, reduction: Reduction
+) -> Result:
+    """Gate, count block by block, reduce: what every metric of instances does."""
+    batch = read(scores, ranks)
+    found = [core(block) for block in blocks(batch)]
+    joined = Values(torch.cat([part.values for part in found]), torch.cat([part.weights for part in found]))
+    return reduce(joined, reduction, batch.home)

@@ -1,0 +1,335 @@
+"""Many rankers, one order: aggregation with a virtual label, and how well rankers agree.
+
+Rankers' ranks have the shape [N, R, K]: N instances, R rankers, K labels. A ranker who did not see an
+instance is a row of -1; single labels may be -1 too. To every ranker's order belongs a virtual label that
+stands right behind the relevant labels and before the irrelevant ones, which tie. The aggregate has a
+virtual label of its own; what is not below it is relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr._kemeny import nearest_orders
+from gaussianmlr._reading import UNKNOWN, FloatArray, IntArray, dense
+from gaussianmlr.errors import DataError, shorten
+
+__all__ = ["Agreement", "aggregate", "agreement", "borda", "kemeny", "mean_rank_ordering"]
+
+BoolArray = npt.NDArray[np.bool_]
+Method = Literal["mean_rank", "borda", "kemeny"]
+_CELLS = 1 << 22  # int64 cells of a Kemeny table at a time: 32 MB each
+
+
+class Places(NamedTuple):
+    """Twice the position of every label and, last, of the virtual one; doubled, positions are whole."""
+
+    doubled: IntArray  # [N, R, K + 1]; tied labels share their mean position, 1 = first
+    known: BoolArray  # [N, R, K + 1]
+    relevant: IntArray  # [N, R, 1], how many labels the ranker calls relevant
+
+
+def mean_rank_ordering(ranks: npt.ArrayLike) -> IntArray:
+    r"""Order labels by their mean position, the way the natural scenes data are aggregated.
+
+    A ranker with :math:`P` relevant labels gives them the positions :math:`1 .. P` (tied labels share
+    their mean position), the virtual label :math:`P + 1`, and every irrelevant label :math:`P + 2`. A
+    label's mean is over the rankers who know it. Relevant is what has no larger mean than the
+    virtual label; equal means tie, compared exactly.
+
+    Parameters
+    ----------
+    ranks : array-like [N, R, K]
+        The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
+
+    Returns
+    -------
+    array [N, K]
+        Dense ranks; -1 for a label no ranker knows.
+
+    References
+    ----------
+    Geng and Luo (2014), Multilabel ranking with inconsistent rankers. CVPR.
+
+    Examples
+    --------
+    >>> mean_rank_ordering([[[2, 1, 0], [1, 2, 0], [1, 0, 0], [-1, -1, -1]]])
+    array([[2, 1, 0]])
+    """
+    places = _places(_check(ranks))
+    positions = places.doubled.copy()
+    labels = positions[..., :-1]
+    behind = places.known[..., :-1] & (labels > 2 * places.relevant + 2)
+    np.copyto(labels, 2 * places.relevant + 4, where=behind)
+    return _order(-_mean(positions, places.known), places.known)
+
+
+def borda(ranks: npt.ArrayLike) -> IntArray:
+    r"""Order labels by their mean Borda points.
+
+    A ranker gives a label one point for every label it beats and half a point for every one it ties
+    with, the virtual label among them. Labels the ranker does not know count as tied, so that
+    points of short and long orders have one scale. Relevant is what has no fewer points than the
+    virtual label; equal points tie, compared exactly.
+
+    Parameters
+    ----------
+    ranks : array-like [N, R, K]
+        The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
+
+    Returns
+    -------
+    array [N, K]
+        Dense ranks; -1 for a label no ranker knows.
+
+    References
+    ----------
+    de Borda (1781), Mémoire sur les élections au scrutin.
+
+    Examples
+    --------
+    >>> borda([[[2, 1, 0], [1, 2, 0], [2, 1, 0]]])
+    array([[2, 1, 0]])
+    """
+    places = _places(_check(ranks))
+    elements = places.known.shape[-1]
+    seen = places.known.sum(axis=-1, keepdims=True)
+    points = 2 * seen - places.doubled + (elements - seen)  # beaten and half the ties, then half the unknown
+    return _order(_mean(points, places.known), places.known)
+
+
+def kemeny(ranks: npt.ArrayLike, max_labels: int = 12) -> IntArray:
+    r"""The order nearest to all rankers' orders: the exact Kemeny consensus, with ties and a cut.
+
+    .. math::
+        \arg\min_r \sum_\text{rankers} \sum_{u < v} d_{uv}, \qquad
+        d_{uv} = \begin{cases} 1 & \text{ordered in opposite ways} \\
+        1/2 & \text{tied in one of them only} \\ 0 & \text{otherwise}\end{cases}
+
+    over every bucket order of the labels and the virtual one whose irrelevant labels tie. Pairs that a
+    ranker does not know count nothing. Of several nearest orders, the one with the fewest buckets
+    of relevant labels is taken, then the one with the most relevant labels; what is left is
+    settled by the order of the labels.
+
+    Parameters
+    ----------
+    ranks : array-like [N, R, K]
+        The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
+    max_labels : int
+        Work grows with :math:`3^K`; more labels than this are refused.
+
+    Returns
+    -------
+    array [N, K]
+        Dense ranks; -1 for a label no ranker knows.
+
+    References
+    ----------
+    Kemeny (1959), Mathematics without numbers. Fagin, Kumar, Mahdian, Sivakumar and Vee (2004),
+    Comparing and aggregating rankings with ties.
+
+    Examples
+    --------
+    >>> kemeny([[[2, 1, 0], [1, 2, 0], [2, 1, 0]]])
+    array([[2, 1, 0]])
+    >>> kemeny([[[2, 1, 0], [1, 2, 0]]])
+    array([[1, 1, 0]])
+    """
+    table = _check(ranks)
+    labels = table.shape[2]
+    if labels > max_labels:
+        raise DataError(
+            f"expected at most max_labels={max_labels} labels, got {labels}; "
+            "exact Kemeny takes 3^K steps, use borda instead"
+        )
+    step = max(1, _CELLS >> labels)
+    parts = [nearest_orders(table[start : start + step]) for start in range(0, len(table), step)]
+    return np.concatenate(parts) if parts else np.zeros((0, labels), dtype=np.int64)
+
+
+_METHODS: dict[str, Callable[[npt.ArrayLike], IntArray]] = {
+    "mean_rank": mean_rank_ordering,
+    "borda": borda,
+    "kemeny": kemeny,
+}
+
+
+def aggregate(ranks: npt.ArrayLike, method: Method = "mean_rank") -> IntArray:
+    """One order from many rankers, by the name of the method.
+
+    Parameters
+    ----------
+    ranks : array-like [N, R, K]
+        The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
+    method : {"mean_rank", "borda", "kemeny"}
+        `mean_rank_ordering`, `borda` or `kemeny`.
+
+    Returns
+    -------
+    array [N, K]
+        Dense ranks; -1 for a label no ranker knows.
+
+    Examples
+    --------
+    >>> aggregate([[[2, 1, 0], [1, 2, 0], [2, 1, 0]]], method="borda")
+    array([[2, 1, 0]])
+    """
+    if method not in _METHODS:
+        raise DataError(f"method is one of {', '.join(map(repr, _METHODS))}, not {method!r}")
+    return _METHODS[method](ranks)
+
+
+@dataclass(frozen=True, repr=False)
+class Agreement:
+    """How well rankers agree, as fractions.
+
+    Attributes
+    ----------
+    against_rest : dict of float
+        The paper's six metrics of one ranker against the aggregate of the others, mean over rankers.
+    tau_b_of_ranker : tuple of float
+        Tau-b of each ranker against the aggregate of the others; NaN for a ranker who shares no
+        instance with another.
+    pairwise_tau_b : float
+        Mean tau-b between two rankers, over all pairs that share an instance.
+    """
+
+    against_rest: dict[str, float]
+    tau_b_of_ranker: tuple[float, ...]
+    pairwise_tau_b: float
+
+    def __repr__(self) -> str:
+        rest = ", ".join(f"{name} {value:.3f}" for name, value in self.against_rest.items())
+        each = ", ".join("-" if np.isnan(value) else f"{value:.3f}" for value in self.tau_b_of_ranker)
+        return (
+            f"Agreement of {len(self.tau_b_of_ranker)} rankers\n"
+            f"  one against the rest: {rest}\n"
+            f"  tau_b of each ranker: {each}\n"
+            f"  tau_b between two rankers: {self.pairwise_tau_b:.3f}"
+        )
+
+
+def agreement(ranks: npt.ArrayLike, method: Method = "mean_rank") -> Agreement:
+    """Hold every ranker against the aggregate of the others, and against each other.
+
+    This is the ceiling a model can reach: nobody agrees better with the rankers than they do.
+
+    Parameters
+    ----------
+    ranks : array-like [N, R, K]
+        The ranks of at least two rankers; missing rankers are left out instance by instance.
+    method : {"mean_rank", "borda", "kemeny"}
+        How the others are aggregated.
+
+    Returns
+    -------
+    Agreement
+
+    Examples
+    --------
+    >>> agreement([[[2, 1, 0], [2, 1, 0], [1, 2, 0]]])
+    Agreement of 3 rankers
+      one against the rest: tau_b 0.655, spearman_rho 0.744, gamma 0.778, hamming_loss 0.000,
+      max1_error 0.000, f1 1.000
+      tau_b of each ranker: 0.816, 0.816, 0.333
+      tau_b between two rankers: 0.556
+    """
+    from gaussianmlr.metrics import evaluate, kendall_tau_b  # loads torch, which aggregation does without
+
+    table = _check(ranks)
+    count = table.shape[1]
+    if count < 2:
+        raise DataError(f"expected at least two rankers, got ranks of shape {list(table.shape)}")
+    found: list[dict[str, float] | None] = []
+    for ranker in range(count):
+        rest = aggregate(np.delete(table, ranker, axis=1), method)
+        found.append(_compare(table[:, ranker], rest, evaluate))
+    pairs = [
+        _compare(table[:, one], table[:, other], kendall_tau_b)
+        for one, other in combinations(range(count), 2)
+    ]
+    shared = [scores for scores in found if scores is not None]
+    if not shared:
+        raise DataError("expected two rankers who know the same labels of an instance, got none")
+    return Agreement(
+        against_rest={name: _average(scores[name] for scores in shared) for name in shared[0]},
+        tau_b_of_ranker=tuple(np.nan if scores is None else scores["tau_b"] for scores in found),
+        pairwise_tau_b=_average(tau for tau in pairs if tau is not None),
+    )
+
+
+def _compare(one: IntArray, other: IntArray, metric: Callable[..., Any]) -> Any:
+    """A metric on the labels both know; None where there are none."""
+    both = np.where(one >= 0, other, UNKNOWN)
+    return metric(one, both) if (both >= 0).any() else None
+
+
+def _average(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _check(ranks: npt.ArrayLike) -> IntArray:
+    try:
+        table = np.asarray(ranks)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"expected ranks of shape [N, R, K]: {error}") from None
+    if table.ndim != 3 or table.shape[1] == 0 or table.shape[2] == 0:
+        raise DataError(
+            f"expected ranks of shape [N, R, K] (instances, rankers, labels), got shape {list(table.shape)}"
+        )
+    if table.dtype.kind not in "biuf":
+        raise DataError(f"expected ranks to be integers, got {table.dtype} such as {shorten(table.flat[0])}")
+    whole = np.isfinite(table) & (table >= UNKNOWN) if table.dtype.kind == "f" else table >= UNKNOWN
+    bad = ~whole | (np.where(whole, table, 0) % 1 != 0)
+    problems = [
+        (
+            f"{row}, ranker {ranker}",
+            f"{table[row, ranker, label]} for label {label}; expected 0, 1, 2, ..., or -1",
+        )
+        for row, ranker, label in np.argwhere(bad).tolist()
+    ]
+    if problems:
+        raise DataError.of_rows("ranks cannot be read", problems, table.size)
+    return table.astype(np.int64)
+
+
+def _places(table: IntArray) -> Places:
+    """Positions of all labels of all rankers, by one sort."""
+    known = table >= 0
+    present = known.any(axis=-1, keepdims=True)
+    # doubled, ranks leave room for the virtual label at 1; unknown labels sort behind everything
+    virtual = np.where(present, 1, -2)
+    heights = np.concatenate([np.where(known, 2 * table, -2), virtual], axis=-1)
+    order = np.argsort(-heights, axis=-1, kind="stable")
+    falling = np.take_along_axis(heights, order, axis=-1)
+    index = np.broadcast_to(np.arange(heights.shape[-1]), heights.shape)
+    new = np.ones(heights.shape, dtype=bool)
+    new[..., 1:] = falling[..., 1:] != falling[..., :-1]
+    last = np.ones_like(new)
+    last[..., :-1] = new[..., 1:]
+    first_of_tie = np.maximum.accumulate(np.where(new, index, 0), axis=-1)
+    backwards = np.where(last, index, index.shape[-1])[..., ::-1]
+    last_of_tie = np.minimum.accumulate(backwards, axis=-1)[..., ::-1]
+    doubled = np.empty_like(heights)
+    np.put_along_axis(doubled, order, first_of_tie + last_of_tie + 2, axis=-1)
+    return Places(doubled, heights >= 0, (table > 0).sum(axis=-1, keepdims=True))
+
+
+def _mean(values: IntArray, known: BoolArray) -> FloatArray:
+    """Means over the rankers who know; quotients of whole numbers, so equal means are equal floats."""
+    total = np.where(known, values, 0).sum(axis=1)
+    means: FloatArray = total / np.maximum(known.sum(axis=1), 1)
+    return means
+
+
+def _order(heights: FloatArray, known: BoolArray) -> IntArray:
+    """Dense ranks of the labels that do not stand below the virtual one, which comes last."""
+    labels, virtual = heights[:, :-1], heights[:, -1:]
+    seen = known[..., :-1].any(axis=1)
+    return np.where(seen, dense(labels, seen & (labels >= virtual)), UNKNOWN)
