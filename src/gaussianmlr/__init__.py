@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from gaussianmlr._version import __version__
 
 if TYPE_CHECKING:
-    from gaussianmlr import losses, methods, metrics, normal, orders, rankers
     from gaussianmlr.errors import DataError
     from gaussianmlr.orders import (
         Ranks,
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
         to_text,
         weak,
     )
+
+    from . import losses, methods, metrics, normal, orders, rankers
 
 _MODULES = ("losses", "methods", "metrics", "normal", "orders", "rankers")
 _HOMES = {

@@ -1,0 +1,178 @@
+"""What a method is: outputs a label or a pair, a loss, a reading, stages. And the registry."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from gaussianmlr.errors import DataError
+from gaussianmlr.losses import Reduction, Supervision
+
+Outputs = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One number a label, or one a pair of labels (pairs as in `losses.pair_indices`).
+
+    Examples
+    --------
+    >>> Output("mu").size(9), Output("logit", of="pair").size(9)
+    (9, 45)
+    """
+
+    name: str
+    of: Literal["label", "pair"] = "label"
+
+    def size(self, labels: int) -> int:
+        """How many numbers an instance with so many labels needs."""
+        return labels if self.of == "label" else labels * (labels + 1) // 2
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of training: all of the network, or only the layers of some outputs.
+
+    While only some layers are trained everything else is frozen, batch-norm statistics too; see
+    `begin_stage`.
+    """
+
+    name: str
+    trains: tuple[str, ...] | None = None
+
+
+class Reading(NamedTuple):
+    """What a method says of a batch.
+
+    Attributes
+    ----------
+    scores : Tensor [N, K]
+        Larger = more significant; a label is relevant where its score is above zero.
+    p_relevant : Tensor [N, K]
+        Probability of relevance, above one half exactly where the score is above zero.
+    mu, sigma : Tensor [N, K] or None
+        Significances, for methods that have them.
+    """
+
+    scores: Tensor
+    p_relevant: Tensor
+    mu: Tensor | None = None
+    sigma: Tensor | None = None
+
+    @classmethod
+    def of_scores(cls, scores: Tensor) -> Reading:
+        """Reading of a method whose scores are log-odds of relevance."""
+        return cls(scores, torch.sigmoid(scores))
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A way to learn scores from orders and to read them. Knows nothing of backbones and heads.
+
+    A method of your own sets `name` and `outputs`, writes `loss` and `read`, and is made known
+    by `register`; settings are dataclass fields.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    """
+
+    supervision: Supervision = "strong"
+
+    name: ClassVar[str]
+    outputs: ClassVar[tuple[Output, ...]]
+    stages: ClassVar[tuple[Stage, ...]] = (Stage("all"),)
+    supervisions: ClassVar[tuple[Supervision, ...]] = ("strong", "weak")
+
+    def __post_init__(self) -> None:
+        if self.supervision not in self.supervisions:
+            known = " or ".join(map(repr, self.supervisions))
+            raise DataError(f"method {self.name!r} takes supervision {known}, not {self.supervision!r}")
+
+    @abstractmethod
+    def loss(
+        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Loss of a batch in a stage; without one, in the first."""
+
+    @abstractmethod
+    def read(self, outputs: Outputs) -> Reading:
+        """Scores whose zero is the threshold, and what else the method knows."""
+
+    def settings(self) -> dict[str, Any]:
+        """The fields, such that ``make(method.name, **method.settings())`` gives the method again."""
+        return dataclasses.asdict(self)
+
+
+_REGISTRY: dict[str, type[Method]] = {}
+AnyMethod = TypeVar("AnyMethod", bound=type[Method])
+
+
+def register(method: AnyMethod) -> AnyMethod:
+    """Make a method known by its name; use it as a decorator."""
+    other = _REGISTRY.setdefault(method.name, method)
+    if _path(other) != _path(method):
+        raise DataError(f"a method named {method.name!r} is known already: {_path(other)}")
+    _REGISTRY[method.name] = method  # the same one again, after a reload
+    return method
+
+
+def _path(method: type[Method]) -> str:
+    return f"{method.__module__}:{method.__qualname__}"
+
+
+def available() -> tuple[str, ...]:
+    """Names of the methods that are known.
+
+    Examples
+    --------
+    >>> from gaussianmlr import methods
+    >>> methods.available()
+    ('br', 'crpc', 'gmlr', 'lsep', 'pl', 'ranknet', 'zlpr')
+    """
+    return tuple(sorted(_REGISTRY))
+
+
+def make(name: str, **settings: Any) -> Method:
+    """Make a method from its name and settings.
+
+    Parameters
+    ----------
+    name : str
+        A name in `available`, or ``"package.module:Class"`` for a method from outside.
+    **settings
+        Its fields.
+
+    Examples
+    --------
+    >>> from gaussianmlr import methods
+    >>> methods.make("gmlr", supervision="weak")
+    Gmlr(supervision='weak', bound=4.0, gauge='free')
+    """
+    method = _imported(name) if ":" in name else _REGISTRY.get(name)
+    if method is None:
+        raise DataError(f"no method {name!r}; known are {', '.join(available())}, or 'package.module:Class'")
+    fields = {field.name for field in dataclasses.fields(method)}
+    strange = sorted(set(settings) - fields)
+    if strange:
+        raise DataError(f"method {name!r} has no setting {strange[0]!r}; it has {', '.join(sorted(fields))}")
+    return method(**settings)
+
+
+def _imported(name: str) -> type[Method]:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise DataError(f"cannot import the method {name!r}: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise DataError(f"{name!r} is no method: expected a subclass of gaussianmlr.methods.Method")
+    return found

@@ -1,0 +1,72 @@
+"""CRPC: one comparison a pair of labels, and votes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gaussianmlr import losses
+from gaussianmlr.errors import DataError
+from gaussianmlr.losses import Reduction
+from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
+
+
+@register
+@dataclass(frozen=True)
+class Crpc(Method):
+    r"""Calibrated ranking by pairwise comparison; loss `losses.crpc`.
+
+    A pair (u, v) gives p = P(u above v) as a vote to u and 1 - p to v; a label's score is its
+    votes minus those of the virtual label.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    vote : {"correct", "published"}
+        ``"published"`` gives p to both sides, as the paper's published code does; it is there to
+        show what the published numbers are made of.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gaussianmlr import methods
+    >>> sure = torch.tensor([[9.0, 9.0, -9.0]])  # a above b, a above virtual, virtual above b
+    >>> methods.make("crpc").read({"pair": sure}).scores.round()
+    tensor([[ 1., -1.]])
+    """
+
+    vote: Literal["correct", "published"] = "correct"
+    name: ClassVar[str] = "crpc"
+    outputs: ClassVar[tuple[Output, ...]] = (Output("pair", of="pair"),)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.vote not in ("correct", "published"):
+            raise DataError(f"vote is 'correct' or 'published', not {self.vote!r}")
+
+    def loss(
+        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Cross-entropy of the comparisons."""
+        return losses.crpc(outputs["pair"], ranks, supervision=self.supervision, reduction=reduction)
+
+    def read(self, outputs: Outputs) -> Reading:
+        """Votes minus the virtual label's."""
+        chance = torch.sigmoid(outputs["pair"].float())
+        labels = _labels_of(chance.shape[-1])
+        left, right = losses.pair_indices(labels, chance.device)
+        votes = chance.new_zeros(len(chance), labels + 1)
+        votes = votes.index_add(1, left, chance)
+        votes = votes.index_add(1, right, 1.0 - chance if self.vote == "correct" else chance)
+        return Reading.of_scores(votes[:, :-1] - votes[:, -1:])
+
+
+def _labels_of(pairs: int) -> int:
+    labels = int(((8 * pairs + 1) ** 0.5 - 1) / 2)
+    if labels * (labels + 1) // 2 != pairs:
+        raise DataError(f"expected K (K + 1) / 2 pair logits, got {pairs}")
+    return labels

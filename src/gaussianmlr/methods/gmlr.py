@@ -1,0 +1,71 @@
+"""GaussianMLR: significances with a mean and a variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gaussianmlr import losses
+from gaussianmlr.errors import DataError
+from gaussianmlr.losses import Reduction
+from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
+from gaussianmlr.normal import Significance, p_relevant
+
+
+@register
+@dataclass(frozen=True)
+class Gmlr(Method):
+    r"""GaussianMLR, the paper's method; loss `losses.gmlr`.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    bound : float
+        Log-variances are kept between -bound and bound by :math:`b\tanh(x/b)`.
+    gauge : {"free", "canonical"}
+        ``"canonical"`` subtracts the instance's mean log-variance before the loss, so that the
+        network need not learn a scale that no order can tell.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gaussianmlr import methods
+    >>> method = methods.make("gmlr")
+    >>> reading = method.read({"mu": torch.tensor([[1.0, -1.0]]), "logvar": torch.zeros(1, 2)})
+    >>> reading.p_relevant
+    tensor([[0.8413, 0.1587]])
+    """
+
+    bound: float = 4.0
+    gauge: Literal["free", "canonical"] = "free"
+    name: ClassVar[str] = "gmlr"
+    outputs: ClassVar[tuple[Output, ...]] = (Output("mu"), Output("logvar"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.bound > 0:
+            raise DataError(f"expected a bound above 0 for the log-variance, got {self.bound}")
+        if self.gauge not in ("free", "canonical"):
+            raise DataError(f"gauge is 'free' or 'canonical', not {self.gauge!r}")
+
+    def loss(
+        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Negative log-likelihood of the orders."""
+        logvar = self._logvar(outputs)
+        return losses.gmlr(outputs["mu"], logvar, ranks, supervision=self.supervision, reduction=reduction)
+
+    def read(self, outputs: Outputs) -> Reading:
+        """Scores are the means."""
+        mu, sigma = Significance(outputs["mu"], torch.exp(0.5 * self._logvar(outputs)))
+        return Reading(mu, p_relevant(mu, sigma), mu, sigma)
+
+    def _logvar(self, outputs: Outputs) -> Tensor:
+        # Half precision would round the variances before the loss gets to see them.
+        raw = outputs["logvar"].float() if outputs["logvar"].dtype != torch.float64 else outputs["logvar"]
+        logvar = self.bound * torch.tanh(raw / self.bound)
+        return logvar - logvar.mean(-1, keepdim=True) if self.gauge == "canonical" else logvar

@@ -1,0 +1,74 @@
+"""LSEP: a ranking loss, then a threshold a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from gaussianmlr import losses
+from gaussianmlr.errors import DataError
+from gaussianmlr.losses import Reduction
+from gaussianmlr.methods.base import Method, Output, Outputs, Reading, Stage, register
+
+
+@register
+@dataclass(frozen=True)
+class Lsep(Method):
+    r"""LSEP in two stages: scores f by `losses.lsep`, then thresholds g by `losses.lsep_threshold`.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    reading : {"order", "margin"}
+        How scores with zero as threshold are made. A label is relevant where f > g, either way.
+        ``"order"`` ranks the relevant labels by f, which the ranking stage has trained:
+        they are shifted together so that the least of them keeps its margin f - g. ``"margin"``
+        takes f - g itself, which the threshold stage has trained for relevance alone, and so
+        forgets much of the order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gaussianmlr import methods
+    >>> outputs = {"score": torch.tensor([[5.0, 4.0, 1.0]]), "threshold": torch.tensor([[4.5, 1.0, 3.0]])}
+    >>> methods.make("lsep").read(outputs).scores
+    tensor([[ 4.,  3., -2.]])
+    >>> methods.make("lsep", reading="margin").read(outputs).scores
+    tensor([[ 0.5000,  3.0000, -2.0000]])
+    """
+
+    reading: Literal["order", "margin"] = "order"
+    name: ClassVar[str] = "lsep"
+    outputs: ClassVar[tuple[Output, ...]] = (Output("score"), Output("threshold"))
+    stages: ClassVar[tuple[Stage, ...]] = (Stage("ranking"), Stage("threshold", trains=("threshold",)))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reading not in ("order", "margin"):
+            raise DataError(f"reading is 'order' or 'margin', not {self.reading!r}")
+
+    def loss(
+        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """The ranking loss, or in the threshold stage the cross-entropy of relevance."""
+        if stage == "threshold":
+            return losses.lsep_threshold(outputs["score"], outputs["threshold"], ranks, reduction=reduction)
+        return losses.lsep(outputs["score"], ranks, supervision=self.supervision, reduction=reduction)
+
+    def read(self, outputs: Outputs) -> Reading:
+        """Scores with zero as threshold, as `reading` says."""
+        score, margin = outputs["score"], outputs["score"] - outputs["threshold"]
+        scores = margin if self.reading == "margin" else _in_the_order_of(score, margin)
+        return Reading(scores, torch.sigmoid(margin))
+
+
+def _in_the_order_of(score: Tensor, margin: Tensor) -> Tensor:
+    """Relevant labels in the order of their scores, the least of them at its own margin."""
+    relevant = margin > 0
+    least, place = score.masked_fill(~relevant, torch.inf).min(-1, keepdim=True)
+    shift = margin.gather(-1, place) - least
+    return torch.where(relevant, score + shift, margin)

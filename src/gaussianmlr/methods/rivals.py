@@ -1,0 +1,72 @@
+"""One score a label, zero as threshold: the rivals that need no second stage and no pairs of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from gaussianmlr import losses
+from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
+
+
+@dataclass(frozen=True)
+class _OneScore(Method):
+    outputs: ClassVar[tuple[Output, ...]] = (Output("score"),)
+    objective: ClassVar[Callable[..., Tensor]]
+
+    def loss(
+        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """The loss of this method's name in `gaussianmlr.losses`."""
+        return self.objective(outputs["score"], ranks, supervision=self.supervision, reduction=reduction)
+
+    def read(self, outputs: Outputs) -> Reading:
+        """Scores are log-odds of relevance."""
+        return Reading.of_scores(outputs["score"])
+
+
+@register
+@dataclass(frozen=True)
+class RankNet(_OneScore):
+    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`."""
+
+    name: ClassVar[str] = "ranknet"
+    objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.ranknet)
+
+
+@register
+@dataclass(frozen=True)
+class Zlpr(_OneScore):
+    """LSEP with a zero label in one stage, weak: ZLPR; loss `losses.zlpr`."""
+
+    name: ClassVar[str] = "zlpr"
+    objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.zlpr)
+
+
+@register
+@dataclass(frozen=True)
+class PlackettLuce(_OneScore):
+    """Plackett-Luce with a virtual label; loss `losses.plackett_luce`."""
+
+    name: ClassVar[str] = "pl"
+    objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.plackett_luce)
+
+
+@register
+@dataclass(frozen=True)
+class BinaryRelevance(_OneScore):
+    """One logistic classifier a label, which knows no order; loss `losses.binary_relevance`."""
+
+    supervision: Supervision = "weak"
+    name: ClassVar[str] = "br"
+    supervisions: ClassVar[tuple[Supervision, ...]] = ("weak",)
+
+    def loss(
+        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+    ) -> Tensor:
+        """Mean cross-entropy of relevance."""
+        return losses.binary_relevance(outputs["score"], ranks, reduction=reduction)

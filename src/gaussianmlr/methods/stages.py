@@ -1,0 +1,41 @@
+"""Training in stages: what moves and what stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import nn
+
+from gaussianmlr.errors import DataError
+from gaussianmlr.methods.base import Stage
+
+
+def begin_stage(model: nn.Module, stage: Stage, layers: Mapping[str, nn.Module]) -> None:
+    """Prepare a network for a stage.
+
+    A stage that trains everything puts the network in training mode and leaves open what is
+    frozen already. A stage of some outputs freezes all but the layers of these outputs and puts
+    the rest in evaluation mode, so that batch-norm statistics and dropout stand still too.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The whole network.
+    stage : Stage
+        The stage that begins.
+    layers : mapping from str to nn.Module
+        The part of the network that belongs to each output alone.
+    """
+    if stage.trains is None:
+        model.train()
+        return
+    missing = sorted(set(stage.trains) - set(layers))
+    if missing:
+        raise DataError(
+            f"stage {stage.name!r} trains {missing}, but the network has layers for {sorted(layers)}"
+        )
+    model.eval()
+    model.requires_grad_(False)
+    for output in stage.trains:
+        layers[output].train()
+        layers[output].requires_grad_(True)

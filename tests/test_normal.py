@@ -1,0 +1,240 @@
+"""The Gaussian maths against mpmath, closed forms, fine grids and simulation."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gaussianmlr import DataError, normal
+
+mp.mp.dps = 60
+GRID = np.concatenate(
+    [
+        -np.geomspace(1e4, 1e-4, 120),
+        [0.0],
+        np.geomspace(1e-4, 1e4, 120),
+        np.linspace(-40, 40, 401),
+    ]
+)
+
+
+def exact_log_cdf(z):
+    z = mp.mpf(float(z))
+    return mp.log1p(-mp.erfc(z / mp.sqrt(2)) / 2) if z > 0 else mp.log(mp.erfc(-z / mp.sqrt(2)) / 2)
+
+
+def exact_slope(z):
+    z = mp.mpf(float(z))
+    return mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi) / (mp.erfc(-z / mp.sqrt(2)) / 2)
+
+
+def relative_errors(found, exact, dtype):
+    """Errors relative to the truth; below the smallest normal number only the absolute one counts."""
+    floor = float(torch.finfo(dtype).tiny)
+    return [abs(float((mp.mpf(f) - e) / max(abs(e), floor))) for f, e in zip(found.double().tolist(), exact)]
+
+
+@pytest.mark.parametrize(("dtype", "bar"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
+def test_log_cdf_and_its_gradient_are_exact_in_both_tails(dtype, bar):
+    z = torch.tensor(GRID, dtype=dtype, requires_grad=True)
+    value = normal.log_cdf(z)
+    value.sum().backward()
+    points = z.detach().double().tolist()
+    assert max(relative_errors(value.detach(), [exact_log_cdf(p) for p in points], dtype)) < bar
+    assert max(relative_errors(z.grad, [exact_slope(p) for p in points], dtype)) < bar
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(dtype):
+    z = torch.tensor([-300.0, -1.0, 2.0], dtype=dtype, requires_grad=True)
+    value = normal.log_cdf(z)
+    assert value.dtype == torch.float32
+    assert torch.equal(value, normal.log_cdf(z.float()))
+    value.sum().backward()
+    assert z.grad.dtype == dtype
+    assert torch.isfinite(z.grad).all()
+
+
+def test_log_cdf_second_derivative_and_vmap():
+    z = torch.linspace(-6, 6, 13, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(normal.log_cdf, z)
+    assert torch.autograd.gradgradcheck(normal.log_cdf, z)
+    rows = torch.randn(3, 5, dtype=torch.float64)
+    assert torch.equal(torch.func.vmap(normal.log_cdf)(rows), normal.log_cdf(rows))
+
+
+def random_significances(count, labels, seed=0, spread=1.5):
+    generator = torch.Generator().manual_seed(seed)
+    mu = 2 * torch.randn(count, labels, generator=generator, dtype=torch.float64)
+    sigma = torch.exp(spread * torch.randn(count, labels, generator=generator, dtype=torch.float64))
+    return mu, sigma
+
+
+def test_p_relevant_and_p_above_against_scipy():
+    mu, sigma = random_significances(20, 4)
+    assert np.allclose(normal.p_relevant(mu, sigma), scipy.stats.norm.cdf(mu / sigma), atol=1e-14)
+    above = normal.p_above(mu, sigma)
+    assert above.shape == (20, 4, 4)
+    for u in range(4):
+        for v in range(4):
+            z = (mu[:, u] - mu[:, v]) / (sigma[:, u] ** 2 + sigma[:, v] ** 2).sqrt()
+            assert np.allclose(above[:, u, v], scipy.stats.norm.cdf(z), atol=1e-14)
+    assert torch.allclose(above + above.mT, torch.ones_like(above))
+
+
+def test_p_first_of_two_labels_has_a_closed_form():
+    mu, sigma = random_significances(200, 2, spread=4)  # sigmas up to e^12 apart
+    z = ((mu[:, 0] - mu[:, 1]) / torch.hypot(sigma[:, 0], sigma[:, 1])).numpy()
+    exact = scipy.stats.norm.cdf(np.stack([z, -z], -1))
+    assert np.abs(normal.p_first(mu, sigma).numpy() - exact).max() < 1e-6
+
+
+def fine_grid(mu, sigma, points=400_001):
+    low, high = (mu - 10 * sigma).min(), (mu + 10 * sigma).max()
+    x = np.linspace(low, high, points)
+    return (
+        x,
+        scipy.stats.norm.cdf((x[:, None] - mu) / sigma),
+        scipy.stats.norm.pdf((x[:, None] - mu) / sigma) / sigma,
+    )
+
+
+def test_p_first_against_a_fine_grid():
+    mu, sigma = random_significances(5, 5, seed=1)
+    found = normal.p_first(mu, sigma).numpy()
+    for row in range(5):
+        x, cdf, pdf = fine_grid(mu[row].numpy(), sigma[row].numpy())
+        for label in range(5):
+            others = np.delete(cdf, label, axis=1).prod(1)
+            assert abs(found[row, label] - np.trapezoid(pdf[:, label] * others, x)) < 1e-6
+    assert np.abs(found.sum(1) - 1).max() < 1e-9
+
+
+def test_p_first_in_float32_and_with_many_labels():
+    mu, sigma = random_significances(3, 300, seed=2)
+    single = normal.p_first(mu.float(), sigma.float())
+    assert single.dtype == torch.float32
+    assert torch.allclose(single.sum(1), torch.ones(3), atol=1e-5)
+    assert torch.allclose(
+        single.double(), normal.p_first(mu.float().double(), sigma.float().double()), atol=1e-6
+    )
+
+
+def simulated_ranks(mu, sigma, draws, seed):
+    samples = np.random.default_rng(seed).normal(mu.numpy(), sigma.numpy(), (draws, len(mu)))
+    relevant_below = (samples[:, None, :] >= 0) & (samples[:, None, :] < samples[:, :, None])
+    return samples, np.where(samples >= 0, 1 + relevant_below.sum(-1), 0)
+
+
+@pytest.mark.parametrize("labels", [1, 2, 6])
+def test_p_first_p_rank_and_expected_rank_inside_the_simulations_interval(labels):
+    (mu,), (sigma,) = random_significances(1, labels, seed=3)
+    draws = 200_000
+    samples, ranks = simulated_ranks(mu, sigma, draws, seed=4)
+    first = np.bincount(samples.argmax(1), minlength=labels) / draws
+    shares = np.stack([np.bincount(ranks[:, label], minlength=labels + 1) / draws for label in range(labels)])
+    five_sigmas = 5 * np.sqrt(0.25 / draws)
+    assert np.abs(normal.p_first(mu, sigma).numpy() - first).max() < five_sigmas
+    found = normal.p_rank(mu, sigma).numpy()
+    assert found.shape == (labels, labels + 1)
+    assert np.abs(found - shares).max() < five_sigmas
+    assert np.abs(found.sum(-1) - 1).max() < 1e-9
+    expected = normal.expected_rank(mu, sigma).numpy()
+    assert np.abs(expected - found @ np.arange(labels + 1)).max() < 1e-9
+    assert np.abs(expected - ranks.mean(0)).max() < five_sigmas * labels
+
+
+def test_p_rank_of_two_labels_against_a_bivariate_normal():
+    mu, sigma = torch.tensor([0.7, -0.2], dtype=torch.float64), torch.tensor([0.5, 1.4], dtype=torch.float64)
+    # rank 2 of label 0: 0 <= s1 < s0, an orthant of the pair (s1, s0 - s1)
+    covariance = [[sigma[1] ** 2, -(sigma[1] ** 2)], [-(sigma[1] ** 2), sigma[0] ** 2 + sigma[1] ** 2]]
+    law = scipy.stats.multivariate_normal([-mu[1], mu[1] - mu[0]], covariance)
+    assert abs(normal.p_rank(mu, sigma)[0, 2].item() - law.cdf([0, 0], rng=0)) < 1e-7
+
+
+def test_rank_interval_covers_at_least_its_confidence_and_no_narrower_end_does():
+    mu, sigma = random_significances(30, 5, seed=5, spread=0.5)
+    low, high = normal.rank_interval(mu, sigma, 0.8)
+    law = normal.p_rank(mu, sigma).numpy()
+    for row in range(30):
+        for label in range(5):
+            p, a, b = law[row, label], int(low[row, label]), int(high[row, label])
+            assert p[a : b + 1].sum() >= 0.8 - 1e-9
+            assert p[:a].sum() <= 0.1 + 1e-9
+            assert p[b + 1 :].sum() <= 0.1 + 1e-9
+            assert p[: a + 1].sum() > 0.1 - 1e-9
+            assert p[b:].sum() > 0.1 - 1e-9
+
+
+def test_integrals_have_the_right_gradient():
+    mu, sigma = random_significances(2, 3, seed=6, spread=0.5)
+    mu.requires_grad_(), sigma.requires_grad_()
+    for function in (normal.p_first, normal.expected_rank, normal.p_rank):
+        assert torch.autograd.gradcheck(function, (mu, sigma), atol=1e-6)
+
+
+def test_canonical_gauge():
+    mu, sigma = random_significances(10, 4, seed=7)
+    scaled = normal.canonical(mu * 17, sigma * 17)
+    found = normal.canonical(mu, sigma)
+    assert torch.allclose(found.mu, scaled.mu)
+    assert torch.allclose(found.sigma, scaled.sigma)
+    assert np.allclose(scipy.stats.gmean(found.sigma.numpy(), axis=1), 1)
+    assert torch.allclose(normal.p_above(*found), normal.p_above(mu, sigma))
+    assert torch.allclose(normal.p_relevant(*found), normal.p_relevant(mu, sigma))
+
+
+finite = st.floats(-100, 100, width=32)
+positive = st.floats(-4, 4).map(math.exp)
+
+
+@given(st.lists(st.tuples(finite, positive), min_size=2, max_size=8), st.floats(0.501, 0.999))
+def test_partial_order_is_a_strict_partial_order(rows, confidence):
+    mu, sigma = (torch.tensor(part, dtype=torch.float64) for part in zip(*rows))
+    above = normal.partial_order(mu, sigma, confidence).numpy()
+    assert not above.diagonal().any()
+    assert not (above & above.T).any()
+    two_steps = (above[:, :, None] & above[None, :, :]).any(1)
+    assert not (two_steps & ~above).any()
+
+
+def test_partial_order_follows_the_pair_probability():
+    mu, sigma = random_significances(50, 5, seed=8)
+    m, s = mu.numpy(), sigma.numpy()
+    probabilities = scipy.stats.norm.cdf(
+        (m[:, :, None] - m[:, None, :]) / np.hypot(s[:, :, None], s[:, None, :])
+    )
+    assert (normal.partial_order(mu, sigma, 0.9).numpy() == (probabilities >= 0.9)).all()
+    # At a confidence barely above one half the order is that of the mus.
+    almost_total = normal.partial_order(mu, sigma, 0.5 + 1e-12)
+    assert (almost_total.sum((1, 2)) == 10).all()
+
+
+@pytest.mark.parametrize("confidence", [0.5, 1.0, -1, 2])
+def test_bad_confidence(confidence):
+    with pytest.raises(DataError, match=f"got {confidence}"):
+        normal.partial_order(torch.zeros(2), torch.ones(2), confidence)
+
+
+def test_bad_shapes_and_sigmas():
+    with pytest.raises(DataError, match=r"\[2\] and \[3\]"):
+        normal.p_first(torch.zeros(2), torch.ones(3))
+    with pytest.raises(DataError, match="positive sigmas"):
+        normal.p_first(torch.zeros(2), torch.zeros(2))
+
+
+def test_inputs_stay_and_batches_of_any_shape_work():
+    mu, sigma = random_significances(6, 3)
+    before = mu.clone(), sigma.clone()
+    for function in (normal.p_first, normal.p_rank, normal.expected_rank, normal.p_above):
+        flat = function(mu, sigma)
+        deep = function(mu.reshape(2, 3, 3), sigma.reshape(2, 3, 3))
+        assert torch.equal(deep.reshape(flat.shape), flat)
+        assert function(mu[:0], sigma[:0]).shape == (0, *flat.shape[1:])
+    assert torch.equal(mu, before[0])
+    assert torch.equal(sigma, before[1])
