@@ -184,9 +184,8 @@ def _numbers(
         if column.dtype.kind in "biuf":
             matrix[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
             continue
-        numbers = (
-            pd.to_numeric(column, errors="coerce") if column.dtype.kind not in "mMc" else column * np.nan
-        )
+        dates = column.dtype.kind in "mMc"  # pandas would make numbers of them, of no use here
+        numbers = pd.Series(np.nan, column.index) if dates else pd.to_numeric(column, errors="coerce")
         matrix[:, position] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
         wrong = np.isnan(matrix[:, position]) & ~np.asarray(column.isna(), dtype=bool)
         rows = np.flatnonzero(wrong).tolist()
@@ -250,21 +249,22 @@ def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
                 problems.add("duplicate", f"row {row}", message)
         return _pick(rows, heads)
     _same_in_every_row(rows, good, heads[instance], problems)
-    rankers, ranker = np.unique(rows.ranker[good], return_inverse=True)
-    by_ranker = np.full((len(heads), len(rankers), rows.ranks.shape[1]), UNKNOWN, dtype=np.int64)
-    seen: dict[tuple[int, int], int] = {}
-    for row, number, who in zip(good.tolist(), instance.tolist(), ranker.reshape(-1).tolist()):
-        if (number, who) in seen:
-            message = f"ranker {str(rankers[who])!r} ordered id {str(rows.id[row])!r} in row {seen[number, who]} already"
-            problems.add("duplicate", f"row {row}", message)
+    column = {name: number for number, name in enumerate(dict.fromkeys(rows.ranker[good].tolist()))}
+    by_ranker = np.full((len(heads), len(column), rows.ranks.shape[1]), UNKNOWN, dtype=np.int64)
+    seen: dict[tuple[int, str], int] = {}
+    for row, number in zip(good.tolist(), instance.tolist()):
+        name = str(rows.ranker[row])
+        if (number, name) in seen:
+            already = f"ordered id {str(rows.id[row])!r} in row {seen[number, name]} already"
+            problems.add("duplicate", f"row {row}", f"ranker {name!r} {already}")
             continue
-        seen[number, who] = row
-        by_ranker[number, who] = rows.ranks[row]
+        seen[number, name] = row
+        by_ranker[number, column[name]] = rows.ranks[row]
     parts = _pick(rows, heads)
     return parts | {
         "ranks": aggregated(by_ranker, aggregate),
         "by_ranker": by_ranker,
-        "rankers": rankers.tolist(),
+        "rankers": tuple(column),
     }
 
 
@@ -290,13 +290,16 @@ def _same_in_every_row(
     rows: Rows, good: npt.NDArray[np.intp], heads: npt.NDArray[np.intp], problems: Problems
 ) -> None:
     """Rows of one instance must agree in all but ranker and order."""
-    parts = {"split": rows.split, "weight": rows.weight, "features": rows.features}
+    parts = {"splits": rows.split, "weights": rows.weight, "features": rows.features}
     for name, values in parts.items():
         if values is None:
             continue
         differs = values[good] != values[heads]
         for number in np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1)).tolist():
-            where, message = f"row {good[number]}", f"another {name} than row {heads[number]} of the same id"
+            where, message = (
+                f"row {good[number]}",
+                f"its {name} differ from row {heads[number]} of the same id",
+            )
             problems.add("instance", where, message)
 
 

@@ -65,6 +65,17 @@ def read_avdp(
     RankedData
         The first label has the highest rank; the split says ``train``, ``val`` or ``test``; ids are
         ``domain/relative path``.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> from gaussianmlr.data import read_avdp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rows = {"houses": {"train": [["a.jpg", [9, 2, -1]]], "test": [["b.jpg", [4, -1, -1]]]}}
+    ...     _ = pathlib.Path(folder, "splitted_labels.json").write_text(json.dumps(rows))
+    ...     data = read_avdp(folder, orders_only=True)
+    >>> data.orders(), data.splits
+    (['symmetric > color', 'flowing'], {'train': 1, 'test': 1})
     """
     problems = Problems()
     data = assemble_avdp(path, problems, domain=domain, orders_only=orders_only)

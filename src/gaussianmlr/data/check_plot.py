@@ -82,13 +82,18 @@ def _positives(axes: Any, statistics: dict[str, Any]) -> None:
 def _rankers(axes: Any, agreement: dict[str, Any]) -> None:
     each = {name: value for name, value in agreement["tau_b_of_ranker"].items() if value is not None}
     axes.bar(range(len(each)), list(each.values()), color=BLUE, width=0.8)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
     axes.axhline(agreement["against_rest"]["tau_b"], color=ORANGE, linewidth=2)
     if len(each) <= 20:
         axes.set_xticks(range(len(each)), [_short(name, 8) for name in each], fontsize=9)
-    axes.set_ylim(min(0, *each.values()), 1)
+    axes.set_ylim(min(0, *each.values()), 1.08)
     axes.set_xlabel("ranker")
     axes.set_ylabel("tau-b")
-    axes.set_title("Each ranker against the rest, and the mean", fontsize=11)
+    axes.annotate(
+        f"mean {agreement['against_rest']['tau_b']:.3f}", (1, agreement["against_rest"]["tau_b"]), (0, 3),
+        xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", fontsize=9,
+    )  # fmt: skip
+    axes.set_title("A ranker against the rest", fontsize=11)
     _bare(axes)
 
 

@@ -94,14 +94,6 @@ def read_image(
         raise DataError(f"{file}: damaged or cut off: {error}") from None
 
 
-def frames(path: str | os.PathLike[str]) -> int:
-    """How many pictures a file holds; more than one is an animation or has pages."""
-    from PIL import Image
-
-    with Image.open(path) as image:
-        return int(getattr(image, "n_frames", 1))
-
-
 def _check_file(file: Path) -> None:
     try:
         size = file.stat().st_size

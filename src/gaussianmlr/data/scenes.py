@@ -61,6 +61,19 @@ def read_nsid(
     References
     ----------
     X. Geng and L. Luo, Multilabel ranking with inconsistent rankers, CVPR 2014.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, scipy.io
+    >>> from gaussianmlr.data import read_nsid
+    >>> sky_first = [2, 1, 10, 3, 4, 5, 6, 7, 8, 9]  # by number; 10 ends what is relevant
+    >>> pictures = np.zeros((1, 1), dtype=[("label", "O")])
+    >>> pictures["label"][0, 0] = np.array([sky_first] * 10)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     scipy.io.savemat(f"{folder}/pic_scene.mat", {"pic": pictures})
+    ...     data = read_nsid(folder, orders_only=True)
+    >>> data.orders(), data.by_ranker.shape, data.notes
+    (['sky > plant'], (1, 10, 9), ('no config.json: the data has no split',))
     """
     problems = Problems()
     data = assemble_nsid(path, problems, features=features, orders_only=orders_only, aggregate=aggregate)
