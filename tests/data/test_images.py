@@ -253,4 +253,3 @@ def test_a_bad_picture_in_a_worker_is_named(tmp_path):
     (tmp_path / "3.jpg").write_bytes(b"")
     with pytest.raises(DataError, match=r"3\.jpg: is empty"):
         list(DataLoader(RankedImages(data, Preprocess(size=(8, 8))), num_workers=1))
-

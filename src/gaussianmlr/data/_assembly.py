@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -272,7 +272,7 @@ def aggregated(by_ranker: IntArray, method: str) -> IntArray:
     """One order an instance from the orders of its rankers."""
     from gaussianmlr import rankers
 
-    return np.asarray(rankers.aggregate(by_ranker, method), dtype=np.int64)
+    return rankers.aggregate(by_ranker, cast(Any, method))  # an unknown method is named there
 
 
 def _pick(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Any]:
