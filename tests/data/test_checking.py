@@ -171,6 +171,27 @@ def test_label_distributions(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("kind", ["mat", "npz"])
+def test_every_problem_of_a_file_of_arrays(tmp_path, kind):
+    features = np.arange(40.0).reshape(20, 2)
+    features[3:17, 1] = np.nan
+    degrees = np.tile([0.5, 0.5, 0], (20, 1))
+    degrees[0] = [0, 0, 1]
+    degrees[19, 0] = np.nan
+    path = tmp_path / f"t.{kind}"
+    if kind == "mat":
+        scipy.io.savemat(path, {"features": features, "labels": degrees})
+    else:
+        np.savez(path, features=features, ranks=degrees, labels=["a", "b", "c"])
+    report = check(path, threshold=0.0)
+    assert [problem.where for problem in report.errors] == ["row 19", *(f"row {row}" for row in range(3, 17))]
+    assert report.statistics["instances"] == 5
+    assert report.data.labels == (("1", "2", "3") if kind == "mat" else ("a", "b", "c"))
+    (tmp_path / "u.npz").write_bytes(b"no")
+    with pytest.raises(DataError, match="cannot be read as NPZ"):
+        check(tmp_path / "u.npz")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("none", "does not exist"), ("a.txt", "expected a folder, an archive or a table"), ("", "no data set")],

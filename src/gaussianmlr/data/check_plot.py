@@ -70,7 +70,7 @@ def _positives(axes: Any, statistics: dict[str, Any]) -> None:
         f"mean {mean:.2f}", (mean, 1), (4, -3), xycoords=("data", "axes fraction"),
         textcoords="offset points", va="top", fontsize=9,
     )  # fmt: skip
-    if len(histogram) <= 20:
+    if len(histogram) <= 12:
         axes.set_xticks(list(histogram))
     axes.set_ylim(0, max(histogram.values()) * 1.12)
     axes.set_xlabel("relevant labels")
@@ -89,16 +89,15 @@ def _rankers(axes: Any, agreement: dict[str, Any]) -> None:
     axes.set_ylim(min(0, *each.values()), 1.08)
     axes.set_xlabel("ranker")
     axes.set_ylabel("tau-b")
-    axes.annotate(
-        f"mean {agreement['against_rest']['tau_b']:.3f}", (1, agreement["against_rest"]["tau_b"]), (0, 3),
-        xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", fontsize=9,
-    )  # fmt: skip
-    axes.set_title("A ranker against the rest", fontsize=11)
+    mean = agreement["against_rest"]["tau_b"]
+    axes.set_title(f"A ranker against the rest (mean {mean:.3f})", fontsize=11)
     _bare(axes)
 
 
 def _places(figure: Any, axes: Any, names: list[str], place: Any) -> None:
     """Of the instances a label applies to, the share in which it stands at each place."""
+    from matplotlib.ticker import PercentFormatter
+
     deepest = int(min(max(1, np.nanmax(place, initial=1)), MOST_PLACES))
     # Ties share a mean place such as 1.5; it counts half for each place beside it.
     shares = np.zeros((len(names), deepest))
@@ -106,19 +105,19 @@ def _places(figure: Any, axes: Any, names: list[str], place: Any) -> None:
     for column in range(deepest):
         near = 1 - np.abs(np.nan_to_num(place, nan=-9.0) - (column + 1))
         shares[:, column] = np.clip(near, 0, None).sum(axis=0) / applies
-    image = axes.imshow(shares, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+    top = max(0.25, np.ceil(4 * shares.max()) / 4)  # a quarter at least: noise shall not look like a pattern
+    image = axes.imshow(shares, cmap="cividis", vmin=0, vmax=top, aspect="auto")
     if shares.size <= 150:
         for row, column in np.ndindex(shares.shape):
             if shares[row, column] >= 0.005:
-                colour = "black" if shares[row, column] > 0.55 else "white"
+                colour = "black" if shares[row, column] > 0.55 * top else "white"
                 number = f"{100 * shares[row, column]:.0f}"
                 axes.text(column, row, number, ha="center", va="center", color=colour, fontsize=8.5)
     axes.set_yticks(range(len(names)), names)
     axes.set_xticks(range(deepest), range(1, deepest + 1))
     axes.set_xlabel("place in the order, 1 = most significant")
     axes.set_title("Where a label stands when it applies (%)", fontsize=11)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, ticks=[0, 0.25, 0.5, 0.75, 1])
-    bar.ax.set_yticklabels(["0 %", "25 %", "50 %", "75 %", "100 %"], fontsize=9)
+    figure.colorbar(image, ax=axes, shrink=0.8, format=PercentFormatter(1, decimals=0))
 
 
 def _bare(axes: Any) -> None:

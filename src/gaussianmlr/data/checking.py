@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,8 +22,8 @@ from gaussianmlr.data.architecture import LABELS_FILE, assemble_avdp
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.images import MAX_PIXELS, read_image
 from gaussianmlr.data.manifests import MANIFEST_NAMES, assemble_images, find_manifest
-from gaussianmlr.data.scenes import ORDERS_FILE, assemble_nsid
-from gaussianmlr.data.tables import TABLE_SUFFIXES, assemble, read_table
+from gaussianmlr.data.scenes import ORDERS_FILE, assemble_nsid, pictures_of
+from gaussianmlr.data.tables import TABLE_SUFFIXES, array_frame, assemble, read_table
 from gaussianmlr.errors import DataError
 
 Kind = Literal["table", "images", "nsid", "avdp"]
@@ -203,8 +203,7 @@ def _read(
     kind: Kind, root: Path, problems: Problems, labels: Sequence[str] | None, grading: Grading
 ) -> RankedData:
     if kind == "nsid":
-        pictures = not find_file(root, "1.jpg") and not any(root.rglob("*.jpg"))
-        return assemble_nsid(root, problems, orders_only=pictures)
+        return assemble_nsid(root, problems, orders_only=not pictures_of(root))
     if kind == "avdp":
         return assemble_avdp(root, problems)
     settings: dict[str, Any] = {
@@ -217,9 +216,19 @@ def _read(
         return assemble_images(
             root, root.parent, problems, image="image", parts=_PARTS, allow_outside=False, **settings
         )
-    if suffix_of(root) not in FRAME_SUFFIXES:
+    settings |= {"features": None, "parts": {**_PARTS, "id": "id"}}
+    if suffix_of(root) in FRAME_SUFFIXES:
+        return assemble(root, problems, **settings)
+    try:
         return read_table(root, labels=labels, threshold=grading.threshold, tolerance=grading.tolerance)
-    return assemble(root, problems, features=None, parts={**_PARTS, "id": "id"}, **settings)
+    except DataError:
+        frame = array_frame(root, labels)
+        if frame is None:  # not even the shapes are right: the reader has said so
+            raise
+        if suffix_of(root) == ".mat":
+            settings["grading"] = Grading(grading.threshold or 0.0, grading.tolerance)
+        settings["labels"] = None
+        return replace(assemble(frame, problems, **settings), source=root.name)
 
 
 class _Seen(NamedTuple):

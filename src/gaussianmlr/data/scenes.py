@@ -111,7 +111,7 @@ def assemble_nsid(
         matrix, there = _features(features, count)
         keep = _leave_out(keep, there, "no features of theirs were given", notes)
     elif not orders_only:
-        found = _pictures(folder)
+        found = pictures_of(folder)
         there = np.array([number in found for number in range(1, count + 1)])
         if not there.any():
             raise DataError(
@@ -193,7 +193,7 @@ def _split(
     return split
 
 
-def _pictures(folder: Path) -> dict[int, Path]:
+def pictures_of(folder: Path) -> dict[int, Path]:
     """The picture of each number; the one nearest to the top where there are several."""
     found: dict[int, Path] = {}
     files = (file for file in folder.rglob("*") if file.stem.isdecimal() and file.suffix.lower() in SUFFIXES)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gaussianmlr.data._assembly import Grading, Missing, aggregated, build, join, read_rows
 from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
-from gaussianmlr.data._parts import find_columns
+from gaussianmlr.data._parts import LABEL_PREFIX, find_columns
 from gaussianmlr.data._problems import Problems
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.errors import DataError, shorten
@@ -250,14 +250,41 @@ def load_mat(path: Path) -> dict[str, Any]:
     return {name: value for name, value in loaded.items() if not name.startswith("__")}
 
 
-def _read_npz(path: Path, labels: Sequence[str] | None, grading: Grading, aggregate: str) -> RankedData:
+def array_frame(path: Path, labels: Sequence[str] | None) -> Any | None:
+    """The arrays of an NPZ or MATLAB file as a frame, so that every bad row can be named; or None."""
+    import pandas as pd
+
+    matlab = suffix_of(path) == ".mat"
+    arrays = load_mat(path) if matlab else _load_npz(path)
+    features, orders = arrays.get("features"), arrays.get("labels" if matlab else "ranks")
+    if features is None or orders is None or features.ndim != 2 or orders.ndim != 2:
+        return None
+    if len(features) != len(orders) or "O" in (features.dtype.kind, orders.dtype.kind):
+        return None
+    names = arrays["labels"].tolist() if not matlab and "labels" in arrays and labels is None else labels
+    names = names or [str(number + 1) for number in range(orders.shape[1])]
+    if len(names) != orders.shape[1]:
+        return None
+    parts = {name: arrays[name] for name in ("split", "weight", "id") if not matlab and name in arrays}
+    columns = [
+        pd.DataFrame(features, columns=[str(column) for column in range(features.shape[1])]),
+        pd.DataFrame(orders, columns=[LABEL_PREFIX + str(name) for name in names]),
+    ]
+    return pd.concat([*columns, pd.DataFrame(parts)] if parts else columns, axis=1)
+
+
+def _load_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
     if not path.is_file():
         raise DataError(f"{path}: does not exist; expected an NPZ file")
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            return {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: cannot be read as NPZ: {error}") from None
+
+
+def _read_npz(path: Path, labels: Sequence[str] | None, grading: Grading, aggregate: str) -> RankedData:
+    arrays = _load_npz(path)
     for name in ("features", "ranks"):
         if name not in arrays:
             raise DataError(f"{path}: no array {name!r}; it holds {shorten(sorted(arrays))}")
