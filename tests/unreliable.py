@@ -87,9 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _send(self, data):
+        # Counted first: the client may look as soon as it has the last byte.
+        self.server.sent += len(data)
         self.wfile.write(data)
         self.wfile.flush()
-        self.server.sent += len(data)
 
     def log_message(self, *_):
         """Quiet."""

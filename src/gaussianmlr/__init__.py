@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         weak,
     )
 
-    from . import losses, methods, metrics, normal, orders, rankers
+    from . import data, losses, methods, metrics, normal, orders, rankers
 
-_MODULES = ("losses", "methods", "metrics", "normal", "orders", "rankers")
+_MODULES = ("data", "losses", "methods", "metrics", "normal", "orders", "rankers")
 _HOMES = {
     "DataError": "errors",
     "Ranks": "orders",
@@ -44,6 +44,7 @@ __all__ = [
     "DataError",
     "Ranks",
     "__version__",
+    "data",
     "densify",
     "from_positions",
     "losses",
