@@ -220,18 +220,17 @@ def test_the_plot_is_a_picture_with_something_on_it(tmp_path, labels, rankers):
     assert {(0, 0x72, 0xB2), (0x8C, 0xCB, 0xEF), (255, 255, 255)} <= colours
 
 
-APP = """
-import typer
-from gaussianmlr.data.check_cli import check_command
-app = typer.Typer()
-app.command("check")(check_command)
-app.command("other")(lambda: None)
-app()
-"""
-
-
 def gmlr(*arguments, cwd):
-    command = [sys.executable, "-W", "error::UserWarning", "-c", APP, "check", *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-W",
+        "error::UserWarning",
+        "-m",
+        "gaussianmlr.cli",
+        "data",
+        "check",
+        *arguments,
+    ]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
 
 
