@@ -214,7 +214,8 @@ def _policy(level: float, up: bool) -> list[list[tuple[str, float, float | None]
     """Operations of kornia whose strength in the middle of its scale is the one wanted.
 
     kornia's own ranges make solarising and darkening stronger as the magnitude falls, and shear by
-    tens of degrees. These follow the paper of RandAugment: at level 0 nothing changes.
+    tens of degrees. These grow with the level from no change, but for auto-contrast and equalising,
+    which have no strength.
     """
     sign = 1.0 if up else -1.0
 
