@@ -107,7 +107,7 @@ def fit(
         known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
         folder = RunFolder(out, recipe, known)
     fabric.seed_everything(recipe.seed, verbose=False)
-    network, method = build(recipe, len(labels), shape[0], backbone)
+    network, method = build(recipe, len(labels), about, backbone)
     result = train(
         network,
         method,

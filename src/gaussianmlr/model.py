@@ -182,7 +182,7 @@ def _joined(parts: list[Tensor | None]) -> Tensor | None:
 
 
 def build(
-    recipe: Recipe, labels: int, channels: int, backbone: nn.Module | None = None
+    recipe: Recipe, labels: int, inputs: Inputs, backbone: nn.Module | None = None
 ) -> tuple[Network, Method]:
     """The network and the method of a recipe.
 
@@ -190,19 +190,21 @@ def build(
     ----------
     recipe : Recipe
         Names and settings.
-    labels, channels : int
-        How many labels there are, and channels of an image or columns of a table.
+    labels : int
+        How many labels there are.
+    inputs : Inputs
+        What the network takes.
     backbone : nn.Module, optional
         A backbone of your own, in place of the recipe's.
     """
     from gaussianmlr import backbones
 
     method = make(recipe.method, **recipe.method_settings)
-    made = backbones.make(
-        recipe.backbone if backbone is None else backbone,
-        channels=channels,
-        **(recipe.backbone_settings if backbone is None else {}),
-    )
+    settings = dict(recipe.backbone_settings)
+    if backbone is not None and not isinstance(backbone, backbones.Backbone):
+        settings = {"kind": inputs["kind"], "size": inputs.get("size", [224])[0], **settings}
+    channels = inputs["channels"]
+    made = backbones.make(recipe.backbone if backbone is None else backbone, channels=channels, **settings)
     head = recipe.head if recipe.head != "auto" else ("tokens" if made.is_map else "linear")
     network = make_network(
         method, labels=labels, channels=channels, backbone=made, head=head, head_settings=recipe.head_settings
@@ -240,11 +242,11 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         recipe = Recipe.from_dict(config["recipe"])
         labels = tuple(str(label) for label in config["labels"])
         inputs: Inputs = config["inputs"]
-        channels = int(inputs["channels"])
+        inputs["kind"], inputs["channels"] = str(inputs["kind"]), int(inputs["channels"])
         about = dict(config.get("about", {}), versions=config.get("versions", {}))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / _CONFIG} was changed: {error}") from None
-    network, method = build(_without_downloads(recipe), len(labels), channels, backbone)
+    network, method = build(_without_downloads(recipe), len(labels), inputs, backbone)
     try:
         network.load_state_dict(load_file(weights))
     except (RuntimeError, SafetensorError) as error:
