@@ -186,12 +186,14 @@ def test_a_good_mirror_follows_a_bad_one(small):
 
 def test_a_rotten_cache_is_mended(small):
     write_raw(cache_folder(), small)
+    (cache_folder() / ".of-a-killed-process.part").write_bytes(b"half")
     victim = cache_folder() / idx.OFFICIAL["test", "images"].name
     victim.write_bytes(b"\x00" * 100)
     assert len(load_digits("test")) == 1000  # the embedded ones: rot is not served
     with serving(packed(small)) as server:
         fetch_digits(mirrors=[server.url], patience=QUICK)
     assert victim.read_bytes() == small["test", "images"]
+    assert not list(cache_folder().glob(".*.part"))
 
 
 def tables(raw):

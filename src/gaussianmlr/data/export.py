@@ -149,6 +149,8 @@ def _begin(growing: Path, about: str) -> None:
         shutil.rmtree(growing, ignore_errors=True)
         growing.mkdir(parents=True)
         files.write_text(note, about)
+    for leftover in growing.rglob("*.part"):  # of a run that was killed while writing a file
+        leftover.unlink()
 
 
 def _chunks(data: RankedMNIST) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.int64]], Batch]]:
@@ -172,7 +174,7 @@ def encode_png(image: Bytes) -> bytes:
 
     buffer = BytesIO()
     picture = image[0] if len(image) == 1 else np.moveaxis(image, 0, -1)
-    # Level 1 is three times as fast as the default and a tenth larger: the images are mostly black.
+    # Level 1 is nearly twice as fast as the default, and a tenth larger.
     Image.fromarray(np.ascontiguousarray(picture)).save(buffer, "PNG", compress_level=1)
     return buffer.getvalue()
 

@@ -67,8 +67,8 @@ class Recipes:
 
         Examples
         --------
-        >>> Recipes.empty(2).digit.max()
-        np.int32(-1)
+        >>> int(Recipes.empty(2).digit.max())
+        -1
         """
         scale, brightness, hue, saturation = np.full((4, n, CLASSES), np.nan)
         return cls(
@@ -129,8 +129,8 @@ def draw(
     --------
     >>> from gaussianmlr.data.settings import SETTINGS
     >>> pool, starts = np.arange(10, dtype=np.int32), np.arange(11)
-    >>> draw(SETTINGS["gray-s"], stream_key("any"), np.array([5]), pool, starts).ranks.max() >= 1
-    np.True_
+    >>> draw(SETTINGS["gray-s"], stream_key("any"), np.array([5]), pool, starts).ranks.shape
+    (1, 10)
     """
     from gaussianmlr.data import _kernels
 

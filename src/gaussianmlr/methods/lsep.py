@@ -17,7 +17,9 @@ from gaussianmlr.methods.base import Method, Output, Outputs, Reading, Stage, re
 @register
 @dataclass(frozen=True)
 class Lsep(Method):
-    r"""LSEP in two stages: scores f by `losses.lsep`, then thresholds g by `losses.lsep_threshold`.
+    r"""LSEP in two stages: a ranking loss, then a threshold a label.
+
+    Scores f by `losses.lsep`, then, all else frozen, thresholds g by `losses.lsep_threshold`.
 
     Parameters
     ----------
