@@ -24,9 +24,20 @@ if TYPE_CHECKING:
         weak,
     )
 
-    from . import losses, methods, metrics, normal, orders, rankers
+    from . import backbones, features, heads, losses, methods, metrics, network, normal, orders, rankers
 
-_MODULES = ("losses", "methods", "metrics", "normal", "orders", "rankers")
+_MODULES = (
+    "backbones",
+    "features",
+    "heads",
+    "losses",
+    "methods",
+    "metrics",
+    "network",
+    "normal",
+    "orders",
+    "rankers",
+)
 _HOMES = {
     "DataError": "errors",
     "Ranks": "orders",
@@ -44,11 +55,15 @@ __all__ = [
     "DataError",
     "Ranks",
     "__version__",
+    "backbones",
     "densify",
+    "features",
     "from_positions",
+    "heads",
     "losses",
     "methods",
     "metrics",
+    "network",
     "normal",
     "orders",
     "pairs",
