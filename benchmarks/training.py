@@ -17,42 +17,41 @@ import torch
 
 from gaussianmlr import methods
 from gaussianmlr.backbones import parameter_groups
-from gaussianmlr.network import Network, make_network
+from gaussianmlr.network import make_network
 
 BAR = 10.0
 PAIRS = {"resnet18": "linear", "fast": "tokens"}
 STEPS = {"resnet18": 1, "fast": 10}
 
 
-def training_step(network: Network, batch: int, size: int) -> float:
-    """Seconds of one step; a first step has loaded what torch loads on first use."""
-    method = methods.make("gmlr")
-    optimizer = torch.optim.AdamW(parameter_groups(network, 1e-4), fused=True)
-    images, ranks = torch.rand(batch, 1, size, size), torch.randint(0, 4, (batch, 10))
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    start = clock()
-    optimizer.zero_grad()
-    method.loss(network(images), ranks).backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
-    return clock() - start
+class Trained:
+    """A network, its optimizer and a batch."""
+
+    def __init__(self, backbone: str, head: str, batch: int, size: int) -> None:
+        self.method = methods.make("gmlr")
+        self.network = make_network(self.method, labels=10, channels=1, backbone=backbone, head=head)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster for both
+        self.optimizer = torch.optim.AdamW(parameter_groups(self.network, 1e-4), fused=True)
+        self.images, self.ranks = torch.rand(batch, 1, size, size), torch.randint(0, 4, (batch, 10))
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        self.method.loss(self.network(self.images), self.ranks).backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
 
 
 def measure(batch: int, size: int, rounds: int) -> dict[str, float]:
-    method = methods.make("gmlr")
-    networks = {
-        name: make_network(method, labels=10, channels=1, backbone=name, head=head).to(
-            memory_format=torch.channels_last  # the faster layout for both
-        )
-        for name, head in PAIRS.items()
-    }
-    for network in networks.values():
-        training_step(network, batch, size)
-    best = dict.fromkeys(networks, float("inf"))
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    trained = {name: Trained(name, head, batch, size) for name, head in PAIRS.items()}
+    for one in trained.values():
+        one.step()  # torch loads and chooses on first use
+    best = dict.fromkeys(trained, float("inf"))
     for _ in range(rounds):
-        for name, network in networks.items():
-            steps = STEPS[name]
-            seconds = sum(training_step(network, batch, size) for _ in range(steps)) / steps
-            best[name] = min(best[name], seconds)
+        for name, one in trained.items():
+            start = clock()
+            for _ in range(STEPS[name]):
+                one.step()
+            best[name] = min(best[name], (clock() - start) / STEPS[name])
     return {name: batch / seconds for name, seconds in best.items()}
 
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
         weak,
     )
 
-    from . import backbones, features, heads, losses, methods, metrics, network, normal, orders, rankers
+    from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
 
 _MODULES = (
     "backbones",
+    "data",
     "features",
     "heads",
     "losses",
@@ -56,6 +57,7 @@ __all__ = [
     "Ranks",
     "__version__",
     "backbones",
+    "data",
     "densify",
     "features",
     "from_positions",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gaussianmlr._version import __version__
+from gaussianmlr.data.cli import app as data_app
 
 app = typer.Typer(
     name="gmlr",
@@ -18,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app, name="data")
 
 
 def _show_version(asked: bool) -> None:

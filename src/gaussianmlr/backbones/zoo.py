@@ -13,7 +13,6 @@ from gaussianmlr.backbones.base import Backbone, Inputs, Values, register
 from gaussianmlr.backbones.weights import load_weights
 from gaussianmlr.errors import DataError
 
-
 _LITE = "'gaussianmlr[efficientnet]'"
 
 

@@ -1,4 +1,4 @@
-"""`gmlr data`: fetch digits, look at Ranked MNIST, write it out."""
+"""`gmlr data`: fetch digits, look at Ranked MNIST, write it out; check any data set."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from typing import Annotated
 
 import typer
 
+from gaussianmlr.data.check_cli import check_command
+
 app = typer.Typer(
     name="data",
-    help="Digits, and the Ranked MNIST sets made from them.",
+    help="Digits, the Ranked MNIST sets made from them, and checks of your own data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.command("check")(check_command)
 
 
 class SplitName(StrEnum):

@@ -1,0 +1,311 @@
+"""From a frame to `RankedData`: rows to orders and features, rows of one instance to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr.data._parts import Columns
+from gaussianmlr.data._problems import Problems
+from gaussianmlr.data.dataset import FloatArray, IntArray, RankedData
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.orders import UNKNOWN, densify, to_ranks
+
+Missing = Literal["error", "unknown", "irrelevant"]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Grading:
+    """How numbers in label columns become orders; without a threshold they must be ranks."""
+
+    threshold: float | None = None
+    tolerance: float = 0.0
+    missing: Missing = "error"
+
+    def ranks(self, values: Any) -> IntArray:
+        """Ranks of [N, K] numbers."""
+        if self.threshold is None and self.tolerance == 0:
+            if self.missing != "error":
+                gap = UNKNOWN if self.missing == "unknown" else 0
+                values = np.where(np.isnan(np.asarray(values, dtype=np.float64)), gap, values)
+            return to_ranks(values).ranks
+        return densify(
+            values, threshold=self.threshold or 0.0, tolerance=self.tolerance, missing=self.missing
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a frame that can be used, still one a ranker."""
+
+    ranks: IntArray
+    labels: tuple[str, ...]
+    features: FloatArray | None
+    good: BoolArray
+    split: npt.NDArray[np.str_] | None
+    weight: npt.NDArray[np.float64] | None
+    ranker: npt.NDArray[np.str_] | None
+    id: npt.NDArray[np.str_] | None
+
+
+def read_rows(frame: Any, columns: Columns, grading: Grading, problems: Problems) -> Rows:
+    """Read every cell, noting what is wrong with each."""
+    good = np.ones(len(frame), dtype=bool)
+    ids = texts(frame, columns.id, problems, good)
+    places = [
+        f"row {row}" if ids is None else f"row {row} (id {str(ids[row])!r})" for row in range(len(frame))
+    ]
+    ranks, labels = _orders(frame, columns, grading, places, good, problems)
+    features = _features(frame, columns.features, places, good, problems)
+    weight = None
+    if columns.weight is not None:
+        weight = _numbers(frame, (columns.weight,), places, good, problems, kind="weight")[:, 0]
+        for row in np.flatnonzero(good & (weight < 0)).tolist():
+            problems.add("weight", places[row], f"weight {weight[row]}; expected a number >= 0")
+            good[row] = False
+    split, ranker = (texts(frame, name, problems, good) for name in (columns.split, columns.ranker))
+    return Rows(ranks, labels, features, good, split, weight, ranker, ids)
+
+
+def texts(frame: Any, column: str | None, problems: Problems, good: BoolArray) -> npt.NDArray[np.str_] | None:
+    """A column as texts; an empty cell is a problem."""
+    if column is None:
+        return None
+    values = frame[column]
+    empty = np.asarray(values.isna(), dtype=bool) | np.asarray(
+        values.astype(str).str.strip() == "", dtype=bool
+    )
+    for row in np.flatnonzero(empty).tolist():
+        problems.add("cell", f"row {row}", f"nothing in column {column!r}; expected a text")
+        good[row] = False
+    if values.dtype.kind == "f" and bool((values[~empty] % 1 == 0).all()):
+        values = values.astype("Int64")  # 3.0 is ranker 3 where a cell is empty
+    return np.asarray(values.astype(str).to_numpy(dtype=np.str_))
+
+
+def _orders(
+    frame: Any, columns: Columns, grading: Grading, places: list[str], good: BoolArray, problems: Problems
+) -> tuple[IntArray, tuple[str, ...]]:
+    if columns.ranking is not None:
+        rows: list[Any] = frame[columns.ranking].to_numpy(dtype=object).tolist()
+        return _text_orders(rows, columns.labels, places, good, problems)
+    labels = columns.labels or ()
+    values = _numbers(frame, columns.label_columns, places, good, problems, kind="order", gaps=True)
+    ranks = np.zeros((len(frame), len(labels)), dtype=np.int64)
+    for row in np.flatnonzero(good).tolist() if not _try(grading, values[good]) else ():
+        try:
+            grading.ranks(values[row : row + 1])
+        except DataError as error:
+            hint = "; threshold=0.0 reads degrees" if grading.threshold is None else ""
+            problems.add(
+                "order", places[row], reason(error).replace("; `densify` turns any numbers into ranks", hint)
+            )
+            good[row] = False
+    if good.any():
+        ranks[good] = grading.ranks(values[good])
+    return ranks, labels
+
+
+def _try(grading: Grading, values: FloatArray) -> bool:
+    """Whether all rows can be read at once, which is the quick way."""
+    try:
+        grading.ranks(values)
+    except DataError:
+        return False
+    return True
+
+
+def _text_orders(
+    rows: list[Any], labels: tuple[str, ...] | None, places: list[str], good: BoolArray, problems: Problems
+) -> tuple[IntArray, tuple[str, ...]]:
+    try:
+        return to_ranks(rows, labels)
+    except DataError as error:
+        whole = error
+    bad_before = len(problems)
+    for number, row in enumerate(rows):
+        try:
+            # A second order with a label of its own: an empty order alone names none.
+            to_ranks([row, ["-"]] if labels is None else [row], labels)
+        except DataError as error:
+            problems.add("order", places[number], reason(error))
+            good[number] = False
+    if len(problems) == bad_before or not good.any():
+        if len(problems) == bad_before:  # every order is fine alone: the labels are at fault
+            raise whole
+        return np.zeros((len(rows), len(labels or ())), dtype=np.int64), labels or ()
+    read, found = to_ranks([row for row, fine in zip(rows, good) if fine], labels)
+    ranks = np.zeros((len(rows), len(found)), dtype=np.int64)
+    ranks[good] = read
+    return ranks, found
+
+
+def reason(error: DataError) -> str:
+    """What an error about the single row 0 says of it."""
+    last = str(error).splitlines()[-1].strip()
+    return last.removeprefix("row 0: ")
+
+
+def _features(
+    frame: Any,
+    names: tuple[str, ...],
+    places: list[str],
+    good: BoolArray,
+    problems: Problems,
+    kind: str = "feature",
+) -> FloatArray | None:
+    if not names:
+        return None
+    matrix = _numbers(frame, names, places, good, problems, kind=kind)
+    single = all(frame[name].dtype == np.float32 for name in names)
+    return matrix.astype(np.float32) if single else matrix
+
+
+def _numbers(
+    frame: Any,
+    names: tuple[str, ...],
+    places: list[str],
+    good: BoolArray,
+    problems: Problems,
+    *,
+    kind: str,
+    gaps: bool = False,
+) -> npt.NDArray[np.float64]:
+    """The columns as numbers [N, D]; with `gaps`, NaN may stay."""
+    import pandas as pd
+
+    matrix = np.zeros((len(frame), len(names)))
+    for position, name in enumerate(names):
+        column = frame[name]
+        if column.dtype.kind in "biuf":
+            matrix[:, position] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            continue
+        dates = column.dtype.kind in "mMc"  # pandas would make numbers of them, of no use here
+        numbers = pd.Series(np.nan, column.index) if dates else pd.to_numeric(column, errors="coerce")
+        matrix[:, position] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+        wrong = np.isnan(matrix[:, position]) & ~np.asarray(column.isna(), dtype=bool)
+        rows = np.flatnonzero(wrong).tolist()
+        if 2 * len(rows) > len(frame):  # a column of texts is one mistake, not one a row
+            problems.add(kind, f"column {name!r}", _no_number(column.iloc[rows[0]], rows[0], kind))
+            matrix[:, position] = 0.0
+            continue
+        for row in rows:
+            problems.add(
+                kind, places[row], f"{shorten(column.iloc[row])} in column {name!r}; expected a number"
+            )
+        good[rows] = False
+        matrix[rows, position] = 0.0
+    bad = np.isinf(matrix) if gaps else ~np.isfinite(matrix)
+    for position in np.flatnonzero(bad.all(axis=0)).tolist():  # one mistake, not one a row
+        problems.add(kind, f"column {names[position]!r}", "is empty; leave it out with features=[...]")
+        matrix[:, position], bad[:, position] = 0.0, False
+    for row in np.flatnonzero(bad.any(axis=1)).tolist():
+        columns = [names[position] for position in np.flatnonzero(bad[row])]
+        value = matrix[row, np.flatnonzero(bad[row])[0]]
+        shown = "nothing" if np.isnan(value) else value
+        expected = "expected a number; fill the gap or leave the row out"
+        problems.add(kind, places[row], f"{shown} in {_columns(columns)}; {expected}")
+        good[row] = False
+    return matrix
+
+
+def _columns(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names[:3])) + more
+
+
+def _no_number(value: object, row: int, kind: str) -> str:
+    if kind != "feature":
+        return f"{shorten(value)} in row {row}; expected numbers"
+    return (
+        f"holds no numbers, such as {shorten(value)} in row {row}; encode categories first "
+        "(pandas.get_dummies) or leave the column out with features=[...]"
+    )
+
+
+def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
+    """One instance an id: the rows of several rankers become `by_ranker` and one order."""
+    good = np.flatnonzero(rows.good)
+    if rows.id is None:
+        if rows.ranker is not None:
+            raise DataError(
+                "several rankers need a column that says which rows are one instance; give id=..."
+            )
+        return _pick(rows, good)
+    _, first, instance = np.unique(rows.id[good], return_index=True, return_inverse=True)
+    order = np.argsort(first)  # instances stay in the order of their first row
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    instance, heads = place[instance.reshape(-1)], good[first[order]]
+    if rows.ranker is None:
+        for row, number in zip(good.tolist(), instance.tolist()):
+            if heads[number] != row:
+                message = f"id {str(rows.id[row])!r} is also in row {heads[number]}"
+                message += "; several rankers need a column 'ranker'"
+                problems.add("duplicate", f"row {row}", message)
+        return _pick(rows, heads)
+    _same_in_every_row(rows, good, heads[instance], problems)
+    column = {name: number for number, name in enumerate(dict.fromkeys(rows.ranker[good].tolist()))}
+    by_ranker = np.full((len(heads), len(column), rows.ranks.shape[1]), UNKNOWN, dtype=np.int64)
+    seen: dict[tuple[int, str], int] = {}
+    for row, number in zip(good.tolist(), instance.tolist()):
+        name = str(rows.ranker[row])
+        if (number, name) in seen:
+            already = f"ordered id {str(rows.id[row])!r} in row {seen[number, name]} already"
+            problems.add("duplicate", f"row {row}", f"ranker {name!r} {already}")
+            continue
+        seen[number, name] = row
+        by_ranker[number, column[name]] = rows.ranks[row]
+    parts = _pick(rows, heads)
+    return parts | {
+        "ranks": aggregated(by_ranker, aggregate),
+        "by_ranker": by_ranker,
+        "rankers": tuple(column),
+    }
+
+
+def aggregated(by_ranker: IntArray, method: str) -> IntArray:
+    """One order an instance from the orders of its rankers."""
+    from gaussianmlr import rankers
+
+    return rankers.aggregate(by_ranker, cast(Any, method))  # an unknown method is named there
+
+
+def _pick(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Any]:
+    return {
+        "ranks": rows.ranks[index],
+        "labels": rows.labels,
+        "features": None if rows.features is None else rows.features[index],
+        "split": None if rows.split is None else rows.split[index],
+        "weights": None if rows.weight is None else rows.weight[index],
+        "ids": index.tolist() if rows.id is None else rows.id[index].tolist(),
+    }
+
+
+def _same_in_every_row(
+    rows: Rows, good: npt.NDArray[np.intp], heads: npt.NDArray[np.intp], problems: Problems
+) -> None:
+    """Rows of one instance must agree in all but ranker and order."""
+    parts = {"splits": rows.split, "weights": rows.weight, "features": rows.features}
+    for name, values in parts.items():
+        if values is None:
+            continue
+        differs = values[good] != values[heads]
+        for number in np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1)).tolist():
+            where, message = (
+                f"row {good[number]}",
+                f"its {name} differ from row {heads[number]} of the same id",
+            )
+            problems.add("instance", where, message)
+
+
+def build(parts: dict[str, Any], columns: Columns, source: str) -> RankedData:
+    """The data of checked parts."""
+    if len(parts["ranks"]) == 0:
+        raise DataError(f"{source}: no row can be used")
+    names = columns.features if parts.get("features") is not None else None
+    return RankedData(**parts, feature_names=names, source=source)

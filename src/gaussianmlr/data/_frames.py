@@ -1,0 +1,124 @@
+"""Reads the files people keep tables in to pandas frames, texts left as they are."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import warnings
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from gaussianmlr.errors import DataError, shorten
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+JSON_LINES = (".jsonl", ".ndjson")
+FRAME_SUFFIXES = (*SEPARATORS, *JSON_LINES, ".parquet")
+# What pandas reads as missing, for columns of numbers; texts such as "NA" may well be labels.
+_MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>"]
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that tells the format, in small letters; ``.csv.gz`` is a ``.csv``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".gz"] and suffixes[-2:-1] and suffixes[-2] in SEPARATORS:
+        return suffixes[-2]
+    return suffixes[-1] if suffixes else ""
+
+
+def read_frame(source: str | os.PathLike[str] | Any, texts: Collection[str] = ()) -> tuple[Any, str]:
+    """A frame and the name to call it by; the columns named in `texts` stay texts."""
+    import pandas as pd
+
+    if isinstance(source, pd.DataFrame):
+        frame, name = source, "the frame"
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source)
+        frame, name = _read_file(path, texts), path.name
+    else:
+        raise DataError(
+            f"expected a path or a pandas frame, got {type(source).__name__}; arrays go through from_arrays"
+        )
+    twice = [column for column, count in Counter(map(str, frame.columns)).items() if count > 1]
+    if twice:
+        raise DataError(f"{name}: columns must differ, but {shorten(twice)} occur more than once")
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    if len(frame) == 0:
+        raise DataError(f"{name}: no rows; expected at least one instance")
+    return frame, name
+
+
+def _read_file(path: Path, texts: Collection[str]) -> Any:
+    import pandas as pd
+
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(f"{path}: {what}; expected a table ({', '.join(FRAME_SUFFIXES)})")
+    suffix = suffix_of(path)
+    try:
+        if suffix in SEPARATORS:
+            return _read_separated(path, SEPARATORS[suffix], texts)
+        if suffix in JSON_LINES:
+            return _read_json_lines(path)
+        if suffix == ".parquet":
+            return pd.read_parquet(path)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the table as UTF-8") from None
+    except (OSError, ValueError, Warning) as error:  # pyarrow's errors are both, pandas' are ValueErrors
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: cannot be read as {suffix[1:]}: {error}") from None
+    raise DataError(f"{path}: unknown kind of table {suffix!r}; expected {', '.join(FRAME_SUFFIXES)}")
+
+
+def _read_separated(path: Path, separator: str, texts: Collection[str]) -> Any:
+    import pandas as pd
+
+    # A header without names of its own: pandas would rename a second "age" to "age.1" in silence.
+    first = pd.read_csv(
+        path, sep=separator, header=None, nrows=1, dtype=str, encoding="utf-8-sig", keep_default_na=False
+    )
+    header = [str(name).strip() for name in first.iloc[0]]
+    twice = [column for column, count in Counter(header).items() if count > 1]
+    if twice:
+        raise DataError(f"{path}: columns must differ, but {shorten(twice)} occur more than once")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
+        return pd.read_csv(
+            path,
+            sep=separator,
+            header=0,
+            names=header,
+            index_col=False,
+            encoding="utf-8-sig",
+            dtype={name: str for name in header if name in texts},
+            na_values={name: _MISSING for name in header if name not in texts},
+            keep_default_na=False,
+            low_memory=False,
+            quoting=csv.QUOTE_MINIMAL,
+        )
+
+
+def _read_json_lines(path: Path) -> Any:
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    problems: list[tuple[object, str]] = []
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                problems.append((number, f"{shorten(line.strip())}: {error}"))
+                continue
+            if isinstance(row, dict):
+                rows.append(row)
+            else:
+                problems.append((number, f"{shorten(line.strip())}: expected an object, {{...}}"))
+    if problems:
+        raise DataError.of_rows(f"lines of {path} are no JSON objects", problems, len(problems) + len(rows))
+    return pd.DataFrame(rows)

@@ -1,0 +1,54 @@
+"""`gmlr data check`: every problem of a data set at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check_command(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A table, a manifest of pictures or a folder with one, NSID or AVDP; or an archive."
+        ),
+    ],
+    labels: Annotated[
+        str, typer.Option(help="The labels there should be, separated by commas; any other is an error.")
+    ] = "",
+    threshold: Annotated[
+        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the statistics into this PNG.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as problems too.")] = False,
+) -> None:
+    """List every problem of a data set and what it holds.
+
+    Exit code: 0 nothing to mend, 1 problems found, 2 it cannot be read.
+    """
+    from gaussianmlr.data.checking import check
+    from gaussianmlr.errors import DataError
+
+    try:
+        report = check(
+            path,
+            labels=[label.strip() for label in labels.split(",")] if labels else None,
+            threshold=threshold,
+            tolerance=tolerance,
+            shown=sys.stderr.isatty(),
+        )
+        typer.echo(json.dumps(report.to_dict(), indent=2, allow_nan=False) if as_json else repr(report))
+        if plot is not None and report.data is not None:
+            report.plot(plot)
+            typer.echo(f"plot: {plot}", err=True)
+    except (DataError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from error
+    if report.errors or (strict and report.warnings):
+        raise typer.Exit(1)

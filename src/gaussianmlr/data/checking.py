@@ -1,0 +1,345 @@
+"""Everything that is wrong with a data set, at once, and what it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from gaussianmlr.data._archives import find_file, folder_of, is_archive
+from gaussianmlr.data._assembly import Grading
+from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
+from gaussianmlr.data._problems import Problem, Problems
+from gaussianmlr.data._progress import progress
+from gaussianmlr.data.architecture import LABELS_FILE, assemble_avdp
+from gaussianmlr.data.dataset import RankedData
+from gaussianmlr.data.images import MAX_PIXELS, read_image
+from gaussianmlr.data.manifests import MANIFEST_NAMES, assemble_images, find_manifest
+from gaussianmlr.data.scenes import ORDERS_FILE, assemble_nsid, pictures_of
+from gaussianmlr.data.tables import TABLE_SUFFIXES, array_frame, assemble, read_table
+from gaussianmlr.errors import DataError
+
+Kind = Literal["table", "images", "nsid", "avdp"]
+_PARTS = {"split": "split", "weight": "weight", "ranker": "ranker"}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What `check` found.
+
+    Parameters
+    ----------
+    path : str
+        What was checked.
+    kind : {"table", "images", "nsid", "avdp"}
+        What it was read as.
+    problems : tuple of Problem
+        Each with `kind`, `where`, `message` and `severity` (``"error"`` or ``"warning"``).
+    notes : tuple of str
+        What the reader decided by itself, and why.
+    statistics : dict
+        See `RankedData.describe`; with ``rankers.agreement`` where several rankers ordered.
+    data : RankedData or None
+        What can be used as it is.
+    """
+
+    path: str
+    kind: Kind
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    statistics: dict[str, Any]
+    data: RankedData | None
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that must be mended."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """The problems that should be looked at."""
+        return tuple(problem for problem in self.problems if problem.severity == "warning")
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing must be mended."""
+        return not self.errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the data, ready for JSON."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "ok": self.ok,
+            "problems": [asdict(problem) for problem in self.problems],
+            "notes": list(self.notes),
+            "statistics": self.statistics,
+        }
+
+    def plot(self, file: str | os.PathLike[str]) -> None:
+        """Draw the statistics into a PNG."""
+        from gaussianmlr.data.check_plot import plot
+
+        if self.data is None:
+            raise DataError(f"{self.path}: nothing to draw, no instance can be used")
+        plot(self.data, self.statistics, file)
+
+    def __repr__(self) -> str:
+        from gaussianmlr.data.check_text import text
+
+        return text(self)
+
+
+def check(
+    path: str | os.PathLike[str],
+    *,
+    labels: Sequence[str] | None = None,
+    threshold: float | None = None,
+    tolerance: float = 0.0,
+    max_pixels: int = MAX_PIXELS,
+    workers: int | None = None,
+    shown: bool = False,
+) -> Report:
+    r"""List every problem of a data set, and its statistics.
+
+    Errors: orders, cells and pictures that cannot be read, labels that are not listed, an image or
+    id named twice, the same picture or features in two splits. Warnings: the same picture or features
+    twice in one split, constant feature columns, labels that apply never or always, animations.
+
+    Parameters
+    ----------
+    path : path-like
+        A table, a manifest of pictures or a folder with one, NSID or AVDP; folders may be archives.
+    labels : sequence of str, optional
+        The labels there should be; any other is an error.
+    threshold, tolerance : float
+        Read label columns as grades, as in `read_table`.
+    max_pixels : int
+        Larger pictures are an error.
+    workers : int, optional
+        Threads that read pictures; as many as there are processors if left out.
+    shown : bool
+        Draw a progress bar on standard error.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    DataError
+        Where nothing can be said: no such file, no orders in it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from gaussianmlr.data import check
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pathlib.Path(folder, "hills.csv")
+    ...     _ = table.write_text("height,ranking\n3.1,mountain > sky\nhigh,sky >\n0.3,sky\n")
+    ...     report = check(table)
+    >>> for problem in report.problems:
+    ...     print(problem.severity, problem)
+    error row 1: 'sky >': empty bucket at the end; a label must stand there
+    error row 1: 'high' in column 'height'; expected a number
+    warning label 'sky': applies to every instance; there is nothing to learn but its place
+    """
+    given = Path(path)
+    kind, root = _recognise(given)
+    problems = Problems()
+    grading = Grading(threshold, tolerance)
+    data: RankedData | None
+    try:
+        data = _read(kind, root, problems, labels, grading)
+    except DataError:
+        if not problems:
+            raise
+        data = None  # no row is left, and the problems say why
+    if data is not None:
+        _check_inputs(data, problems, max_pixels, workers, shown)
+        _check_labels(data, problems)
+    return Report(
+        path=str(given),
+        kind=kind,
+        problems=tuple(problems),
+        notes=() if data is None else data.notes,
+        statistics={} if data is None else _statistics(data),
+        data=data,
+    )
+
+
+def _recognise(path: Path) -> tuple[Kind, Path]:
+    """What a path holds, and the folder or file to read."""
+    if path.is_dir() or is_archive(path):
+        folder = folder_of(path)
+        if find_file(folder, LABELS_FILE):
+            return "avdp", folder
+        if find_file(folder, ORDERS_FILE):
+            return "nsid", folder
+        manifest = next((found for name in MANIFEST_NAMES if (found := find_file(folder, name))), None)
+        if manifest is not None:
+            return "images", find_manifest(manifest.parent)
+        expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({', '.join(MANIFEST_NAMES)})"
+        raise DataError(f"{path}: no data set; expected {expected}")
+    if path.name == ORDERS_FILE:
+        return "nsid", path.parent
+    if not path.is_file():
+        raise DataError(f"{path}: does not exist")
+    if suffix_of(path) not in TABLE_SUFFIXES:
+        raise DataError(f"{path}: expected a folder, an archive or a table ({', '.join(TABLE_SUFFIXES)})")
+    if suffix_of(path) in FRAME_SUFFIXES and "image" in read_frame(path)[0].columns:
+        return "images", path
+    return "table", path
+
+
+def _read(
+    kind: Kind, root: Path, problems: Problems, labels: Sequence[str] | None, grading: Grading
+) -> RankedData:
+    if kind == "nsid":
+        return assemble_nsid(root, problems, orders_only=not pictures_of(root))
+    if kind == "avdp":
+        return assemble_avdp(root, problems)
+    settings: dict[str, Any] = {
+        "ranking": "ranking",
+        "labels": labels,
+        "grading": grading,
+        "aggregate": "mean_rank",
+    }
+    if kind == "images":
+        return assemble_images(
+            root, root.parent, problems, image="image", parts=_PARTS, allow_outside=False, **settings
+        )
+    settings |= {"features": None, "parts": {**_PARTS, "id": "id"}}
+    if suffix_of(root) in FRAME_SUFFIXES:
+        return assemble(root, problems, **settings)
+    try:
+        return read_table(root, labels=labels, threshold=grading.threshold, tolerance=grading.tolerance)
+    except DataError:
+        frame = array_frame(root, labels)
+        if frame is None:  # not even the shapes are right: the reader has said so
+            raise
+        if suffix_of(root) == ".mat":
+            settings["grading"] = Grading(grading.threshold or 0.0, grading.tolerance)
+        settings["labels"] = None
+        return replace(assemble(frame, problems, **settings), source=root.name)
+
+
+class _Seen(NamedTuple):
+    digest: bytes | None
+    trouble: str
+    frames: int
+
+
+def _check_inputs(
+    data: RankedData, problems: Problems, max_pixels: int, workers: int | None, shown: bool
+) -> None:
+    assert data.ids is not None  # RankedData fills them in
+    if data.features is not None:
+        constant = np.flatnonzero((data.features == data.features[:1]).all(axis=0)) if len(data) > 1 else ()
+        for column in map(int, constant):
+            name = str(column) if data.feature_names is None else data.feature_names[column]
+            value = data.features[0, column]
+            problems.add("feature", f"column {name!r}", f"is {value:g} in every row", "warning")
+        rows = np.ascontiguousarray(data.features)
+        _check_twins(data, [hashlib.sha256(row.tobytes()).digest() for row in rows], "row", problems)
+    if data.images is None:
+        return
+    seen = _look(data.images, max_pixels, workers, shown)
+    for name, image, found in zip(data.ids, data.images, seen):
+        if found.trouble:
+            problems.add("image", name, found.trouble.removeprefix(f"{image}: "))
+        elif found.frames > 1:
+            problems.add("image", name, f"holds {found.frames} pictures; the first is used", "warning")
+    _check_twins(data, [found.digest for found in seen], "image", problems)
+
+
+def _look(images: Iterable[Path], max_pixels: int, workers: int | None, shown: bool) -> list[_Seen]:
+    """Read every picture, several at a time: decoders let other threads run."""
+    files = list(images)
+    with (
+        progress("reading pictures", len(files), shown=shown) as done,
+        ThreadPoolExecutor(workers or min(8, os.cpu_count() or 1)) as pool,
+    ):
+        seen = []
+        for found in pool.map(lambda file: _look_at(file, max_pixels), files):
+            seen.append(found)
+            done(1)
+    return seen
+
+
+def _look_at(file: Path, max_pixels: int) -> _Seen:
+    from PIL import Image
+
+    try:
+        read_image(file, max_pixels=max_pixels)
+        with Image.open(file) as image:
+            # Phone cameras add a second view of the same scene (MPO); that is no animation.
+            frames = 1 if image.format == "MPO" else int(getattr(image, "n_frames", 1))
+        return _Seen(hashlib.sha256(file.read_bytes()).digest(), "", frames)
+    except (DataError, OSError) as error:
+        return _Seen(None, str(error), 0)
+
+
+def _check_twins(data: RankedData, digests: Sequence[bytes | None], what: str, problems: Problems) -> None:
+    """The same input twice: in two splits a leak, in one split worth a look."""
+    assert data.ids is not None
+    groups: dict[bytes, list[int]] = defaultdict(list)
+    for number, digest in enumerate(digests):
+        if digest is not None:
+            groups[digest].append(number)
+    for first, *others in groups.values():
+        for other in others:
+            if data.split is not None and data.split[first] != data.split[other]:
+                where = f"is the same as {data.ids[first]!r}"
+                message = f"{where}, but in {str(data.split[other])!r} instead of {str(data.split[first])!r}"
+                problems.add("leak", f"{what} {data.ids[other]!r}", message)
+            else:
+                message = f"is the same as {data.ids[first]!r}"
+                problems.add("duplicate", f"{what} {data.ids[other]!r}", message, "warning")
+
+
+def _check_labels(data: RankedData, problems: Problems) -> None:
+    relevant, known = (data.ranks > 0).sum(axis=0), (data.ranks >= 0).sum(axis=0)
+    for label, applies, said in zip(data.labels, relevant.tolist(), known.tolist()):
+        where = f"label {label!r}"
+        if said == 0:
+            problems.add("label", where, "is unknown everywhere", "warning")
+        elif applies == 0:
+            problems.add("label", where, "never applies", "warning")
+        elif applies == said:
+            message = "applies to every instance; there is nothing to learn but its place"
+            problems.add("label", where, message, "warning")
+
+
+def _statistics(data: RankedData) -> dict[str, Any]:
+    found = data.describe()
+    if data.by_ranker is not None and data.by_ranker.shape[1] > 1:
+        found["rankers"]["agreement"] = _agreement(data)
+    return found
+
+
+def _agreement(data: RankedData) -> dict[str, Any] | None:
+    from gaussianmlr import rankers
+
+    assert data.by_ranker is not None
+    assert data.rankers is not None
+    try:
+        agreed = rankers.agreement(data.by_ranker)
+    except DataError:  # no two rankers share an instance
+        return None
+    each = {
+        name: None if np.isnan(value) else float(value)
+        for name, value in zip(data.rankers, agreed.tau_b_of_ranker)
+    }
+    return {
+        "against_rest": agreed.against_rest,
+        "tau_b_of_ranker": each,
+        "pairwise_tau_b": agreed.pairwise_tau_b,
+    }

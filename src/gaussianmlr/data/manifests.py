@@ -1,0 +1,153 @@
+"""A folder of pictures and a manifest that says the order of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gaussianmlr.data._assembly import Grading, Missing
+from gaussianmlr.data._frames import FRAME_SUFFIXES
+from gaussianmlr.data._problems import Problems
+from gaussianmlr.data.dataset import RankedData
+from gaussianmlr.data.tables import assemble
+from gaussianmlr.errors import DataError
+
+MANIFEST_NAMES = tuple(f"manifest{suffix}" for suffix in FRAME_SUFFIXES)
+
+
+def read_images(
+    path: str | os.PathLike[str],
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    image: str = "image",
+    ranking: str | None = "ranking",
+    labels: str | Sequence[str] | None = None,
+    split: str | None = "split",
+    weight: str | None = "weight",
+    ranker: str | None = "ranker",
+    threshold: float | None = None,
+    tolerance: float = 0.0,
+    missing: Missing = "error",
+    aggregate: str = "mean_rank",
+    allow_outside: bool = False,
+) -> RankedData:
+    r"""Read a manifest of pictures and their orders.
+
+    Parameters
+    ----------
+    path : path-like
+        A manifest (CSV, TSV, Parquet or JSON lines), or a folder that holds one called ``manifest``.
+    folder : path-like, optional
+        Where the pictures are; the manifest's folder if left out.
+    image : str
+        The column with the paths, relative to the folder. Several rankers are several rows of one image.
+    ranking, labels, split, weight, ranker, threshold, tolerance, missing, aggregate
+        As in `read_table`. Other columns are not used.
+    allow_outside : bool
+        Allow pictures outside the folder, by an absolute path or ``..``.
+
+    Raises
+    ------
+    DataError
+        Naming every row whose order cannot be read or whose picture does not exist. What the
+        pictures hold is seen when they are read; `gaussianmlr.data.check` reads them all.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from PIL import Image
+    >>> from gaussianmlr.data import read_images
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (60, 40), "blue").save(f"{folder}/a.png")
+    ...     _ = pathlib.Path(folder, "manifest.csv").write_text("image,ranking\na.png,sky > sea\n")
+    ...     data = read_images(folder)
+    >>> data
+    RankedData: 1 images, 2 labels (sea, sky), from manifest.csv
+    """
+    problems = Problems()
+    manifest = find_manifest(Path(path))
+    data = assemble_images(
+        manifest,
+        Path(folder) if folder is not None else manifest.parent,
+        problems,
+        image=image,
+        ranking=ranking,
+        labels=labels,
+        parts={"split": split, "weight": weight, "ranker": ranker},
+        grading=Grading(threshold, tolerance, missing),
+        aggregate=aggregate,
+        allow_outside=allow_outside,
+    )
+    problems.raise_errors(manifest.name)
+    return data
+
+
+def find_manifest(path: Path) -> Path:
+    """The manifest itself, or the one a folder holds."""
+    if not path.is_dir():
+        return path
+    found = [path / name for name in MANIFEST_NAMES if (path / name).is_file()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(file.name for file in found)
+        raise DataError(f"{path}: holds {names}; name the one to read")
+    raise DataError(f"{path}: no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
+
+
+def assemble_images(
+    manifest: Path,
+    folder: Path,
+    problems: Problems,
+    *,
+    image: str,
+    parts: Mapping[str, str | None],
+    allow_outside: bool,
+    **settings: Any,
+) -> RankedData:
+    """What can be read of a manifest, noting every problem of the rest."""
+    data = assemble(manifest, problems, features=(), parts={**parts, "id": image}, **settings)
+    assert data.ids is not None  # RankedData fills them in
+    files: list[Path] = []
+    keep = np.ones(len(data), dtype=bool)
+    for number, name in enumerate(data.ids):
+        file, trouble = locate(folder, name, allow_outside)
+        files.append(file)
+        if trouble:
+            problems.add("image", name, trouble)
+            keep[number] = False
+    if not keep.any():
+        problems.raise_errors(manifest.name)
+    return replace(data, images=tuple(files)).subset(keep)
+
+
+def locate(folder: Path, name: str, allow_outside: bool = False) -> tuple[Path, str]:
+    """The file of a name in a manifest and what is wrong with it, or nothing.
+
+    Examples
+    --------
+    >>> locate(Path("pictures"), "../secret.png")[1]
+    'leads out of the folder; keep pictures below it or allow_outside=True'
+    """
+    # A backslash separates folders in manifests written on Windows, and in no sane name elsewhere.
+    file = folder / (name.replace("\\", "/") if os.sep == "/" and not (folder / name).exists() else name)
+    if not allow_outside:
+        try:
+            inside = file.resolve().is_relative_to(folder.resolve())
+        except (OSError, RuntimeError, ValueError):
+            return file, "is no path that can be followed"
+        if not inside:
+            return file, "leads out of the folder; keep pictures below it or allow_outside=True"
+    try:
+        if file.is_dir():
+            return file, "is a folder; expected a picture"
+        if not file.exists():
+            return file, "does not exist"
+    except (OSError, ValueError) as error:
+        return file, f"is no path: {error}"
+    return file, ""

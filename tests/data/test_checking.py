@@ -1,0 +1,266 @@
+"""The check: every problem of a set at once, its statistics, a plot, and exit codes scripts can use."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+from fakes import avdp, nsid, picture
+from PIL import Image
+from shared import needs
+
+from gaussianmlr import DataError
+from gaussianmlr.data import check
+
+
+def found(report, severity="error"):
+    return [f"{problem.kind}: {problem}" for problem in report.problems if problem.severity == severity]
+
+
+def test_every_problem_of_a_table(tmp_path):
+    rows = [
+        "id,x,y,z,ranking,split",
+        "p,1,7,0.5,sky > sea,train",
+        "q,2,7,0.1,sky >,train",
+        "r,,7,0.2,sky > moon,train",
+        "s,4,7,hot,sea > sea,test",
+        "t,1,7,0.5,sky,test",
+        "u,6,7,0.9,sky = sea,train",
+        "v,6,7,0.9,sky,train",
+        "p,8,7,0.3,sky,test",
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows) + "\n")
+    report = check(path, labels=["sky", "sea", "snow"])
+    assert found(report) == [
+        "order: row 1 (id 'q'): 'sky >': empty bucket at the end; a label must stand there",
+        "order: row 2 (id 'r'): 'sky > moon': label 'moon' is not one of ['sea', 'sky', 'snow']",
+        "order: row 3 (id 's'): 'sea > sea': label 'sea' stands above and below itself; name each label once",
+        "feature: row 3 (id 's'): 'hot' in column 'z'; expected a number",
+        "feature: row 2 (id 'r'): nothing in column 'x'; expected a number; fill the gap or leave the row "
+        "out",
+        "duplicate: row 7: id 'p' is also in row 0; several rankers need a column 'ranker'",
+        "leak: row 't': is the same as 'p', but in 'test' instead of 'train'",
+    ]
+    assert found(report, "warning") == [
+        "feature: column 'y': is 7 in every row",
+        "duplicate: row 'v': is the same as 'u'",
+        "label: label 'sky': applies to every instance; there is nothing to learn but its place",
+        "label: label 'snow': never applies",
+    ]
+    assert not report.ok
+    assert report.statistics["instances"] == 4
+    assert report.statistics["labels"]["sea"]["relevant"] == 2
+    assert "7 errors, 4 warnings" in repr(report)
+
+
+def test_a_table_of_which_nothing_is_left(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,ranking\n1,sky >\nred,> sky\n")
+    report = check(path)
+    assert len(report.errors) == 3
+    assert report.data is None
+    assert report.statistics == {}
+    assert "3 errors, no warnings" in repr(report)
+    with pytest.raises(DataError, match="nothing to draw"):
+        report.plot(tmp_path / "a.png")
+
+
+def folder_with_problems(folder):
+    for number in range(4):
+        picture(folder / f"{number}.png", number)
+    shutil.copy(folder / "0.png", folder / "copy.png")
+    shutil.copy(folder / "1.png", folder / "twin.png")
+    (folder / "cut.jpg").write_bytes(b"\xff\xd8\xff\xe0 nothing more")
+    (folder / "empty.png").touch()
+    (folder / "text.png").write_text("hello")
+    frames = [Image.new("L", (4, 4), level) for level in (0, 255)]
+    frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
+    names = ["0.png", "1.png", "2.png", "3.png", "copy.png", "twin.png", "cut.jpg", "empty.png", "text.png"]
+    names += ["moving.gif", "none.png", "../out.png"]
+    split = ["test" if name == "copy.png" else "train" for name in names]
+    ranking = ["sky > sea" if number % 2 else "sea" for number in range(len(names))]
+    ranking[2] = "sky > > sea"
+    frame = pd.DataFrame({"image": names, "ranking": ranking, "split": split})
+    pd.concat([frame, frame[3:4]]).to_csv(folder / "manifest.csv", index=False)
+    return folder
+
+
+def test_every_problem_of_a_folder_of_pictures(tmp_path):
+    report = check(folder_with_problems(tmp_path / "set"), workers=3)
+    assert found(report) == [
+        "order: row 2 (id '2.png'): 'sky > > sea': empty bucket before '>'; a label must stand there",
+        "duplicate: row 12: id '3.png' is also in row 3; several rankers need a column 'ranker'",
+        "image: none.png: does not exist",
+        "image: ../out.png: leads out of the folder; keep pictures below it or allow_outside=True",
+        "image: cut.jpg: damaged or cut off: Truncated File Read",
+        "image: empty.png: is empty (0 bytes); expected a picture",
+        "image: text.png: is no picture that Pillow can read",
+        "leak: image 'copy.png': is the same as '0.png', but in 'test' instead of 'train'",
+    ]
+    assert found(report, "warning")[:2] == [
+        "image: moving.gif: holds 2 pictures; the first is used",
+        "duplicate: image 'twin.png': is the same as '1.png'",
+    ]
+    assert str(tmp_path) not in "".join(found(report))
+
+
+def test_pictures_beyond_the_limit(tmp_path):
+    picture(tmp_path / "a.png", 0)
+    (tmp_path / "list.csv").write_text("image,ranking\na.png,sky\n")
+    assert check(tmp_path / "list.csv").kind == "images"
+    report = check(tmp_path / "list.csv", max_pixels=100)
+    assert found(report) == ["image: a.png: 16 x 12 pixels; expected at most 100 pixels"]
+
+
+def test_rankers_and_their_agreement(tmp_path):
+    frame = pd.DataFrame({"id": list("ppqqrr"), "ranker": [1, 2] * 3, "x": [1, 1, 2, 2, 3, 3]})
+    frame["ranking"] = ["a > b", "a > b", "b > a", "b > a", "c", "c"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    report = check(tmp_path / "t.csv")
+    assert report.ok
+    agreed = report.statistics["rankers"]["agreement"]
+    assert agreed["pairwise_tau_b"] == pytest.approx(1)
+    assert agreed["tau_b_of_ranker"] == {"1": pytest.approx(1), "2": pytest.approx(1)}
+    assert "two rankers: tau-b 100.0" in repr(report)
+    alone = frame.iloc[[0, 3, 4]]
+    alone.to_csv(tmp_path / "t.csv", index=False)
+    assert check(tmp_path / "t.csv").statistics["rankers"]["agreement"] is None
+
+
+def test_the_sets_of_the_paper(tmp_path):
+    nsid(
+        tmp_path / "n", [[(2, 3), (2,)], [(9,), (9,)], [(), ()]], {"train": [1, 1], "test": [2, 3]}, [1, 2, 3]
+    )
+    (tmp_path / "n" / "images" / "2.jpg").write_bytes(b"")
+    report = check(tmp_path / "n")
+    assert report.kind == "nsid"
+    assert found(report) == [
+        "split: config.json: image 1 is in 'train' and in 'train'",
+        "image: 2: is empty (0 bytes); expected a picture",
+    ]
+    assert report.notes == ("image 3 left out: no label is relevant after aggregation (mean_rank)",)
+    avdp(
+        tmp_path / "a",
+        {"d": {"train": [["x.jpg", [1]], ["y.jpg", [1, 1]]], "test": [["z.jpg", [2]]]}},
+        ["x.jpg"],
+    )
+    shutil.copy(tmp_path / "a" / "x.jpg", tmp_path / "a" / "z.jpg")
+    archive = shutil.make_archive(str(tmp_path / "avdp"), "tar", tmp_path / "a")
+    report = check(archive)
+    assert report.kind == "avdp"
+    assert found(report) == [
+        "order: d/train[1]: ['y.jpg', [1, 1]]: class 1 is named twice",
+        "leak: image 'd/z.jpg': is the same as 'd/x.jpg', but in 'test' instead of 'train'",
+    ]
+
+
+def test_label_distributions(tmp_path):
+    features = np.arange(8.0).reshape(4, 2)
+    degrees = [[0.5, 0.5, 0], [0, 1, 0], [0.2, 0.8, 0], [0, 0.4, 0.6]]
+    scipy.io.savemat(tmp_path / "t.mat", {"features": features, "labels": degrees})
+    report = check(tmp_path / "t.mat", labels=["a", "b", "c"])
+    assert report.ok
+    assert report.statistics["ties"] == 1
+    assert found(report, "warning") == [
+        "label: label 'b': applies to every instance; there is nothing to learn but its place"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["mat", "npz"])
+def test_every_problem_of_a_file_of_arrays(tmp_path, kind):
+    features = np.arange(40.0).reshape(20, 2)
+    features[3:17, 1] = np.nan
+    degrees = np.tile([0.5, 0.5, 0], (20, 1))
+    degrees[0] = [0, 0, 1]
+    degrees[19, 0] = np.nan
+    path = tmp_path / f"t.{kind}"
+    if kind == "mat":
+        scipy.io.savemat(path, {"features": features, "labels": degrees})
+    else:
+        np.savez(path, features=features, ranks=degrees, labels=["a", "b", "c"])
+    report = check(path, threshold=0.0)
+    assert [problem.where for problem in report.errors] == ["row 19", *(f"row {row}" for row in range(3, 17))]
+    assert report.statistics["instances"] == 5
+    assert report.data.labels == (("1", "2", "3") if kind == "mat" else ("a", "b", "c"))
+    (tmp_path / "u.npz").write_bytes(b"no")
+    with pytest.raises(DataError, match="cannot be read as NPZ"):
+        check(tmp_path / "u.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("none", "does not exist"), ("a.txt", "expected a folder, an archive or a table"), ("", "no data set")],
+)
+def test_what_is_no_data_set(tmp_path, name, message):
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(DataError, match=message):
+        check(tmp_path / name)
+
+
+@pytest.mark.parametrize(("labels", "rankers"), [(4, 3), (45, 0), (1, 0)])
+def test_the_plot_is_a_picture_with_something_on_it(tmp_path, labels, rankers):
+    random = np.random.default_rng(0)
+    names = [f"label:a rather long name {number}" for number in range(labels)]
+    frame = pd.DataFrame(random.integers(-1, 4, (60, labels)), columns=names)
+    frame.insert(0, "x", np.repeat(np.arange(60 // max(rankers, 1)), max(rankers, 1)))
+    if rankers:
+        frame["id"], frame["ranker"] = frame["x"], np.tile(range(rankers), 60 // rankers)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    report = check(tmp_path / "t.csv")
+    report.plot(tmp_path / "plots" / "t.png")
+    with Image.open(tmp_path / "plots" / "t.png") as image:
+        assert image.format == "PNG"
+        assert image.width >= 1200
+        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}
+    assert {(0, 0x72, 0xB2), (0x8C, 0xCB, 0xEF), (255, 255, 255)} <= colours
+
+
+def gmlr(*arguments, cwd):
+    command = [
+        sys.executable,
+        "-W",
+        "error::UserWarning",
+        "-m",
+        "gaussianmlr.cli",
+        "data",
+        "check",
+        *arguments,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+def test_exit_codes_and_output_of_the_command(tmp_path):
+    (tmp_path / "good.csv").write_text("x,ranking\n1,sky > sea\n2,sun\n3,sea > sun\n")
+    (tmp_path / "bad.csv").write_text("x,ranking\n1,sky\n2,sky >\n")
+    (tmp_path / "flat.csv").write_text("x,ranking\n1,sky\n1,sea\n")
+    good = gmlr("good.csv", "--json", "--plot", "good.png", cwd=tmp_path)
+    assert (good.returncode, good.stderr) == (0, "plot: good.png\n")
+    report = json.loads(good.stdout)
+    assert report["ok"]
+    assert report["statistics"]["positives"]["histogram"] == {"1": 1, "2": 2}
+    assert (tmp_path / "good.png").stat().st_size > 10_000
+    bad = gmlr("bad.csv", cwd=tmp_path)
+    assert bad.returncode == 1
+    assert "error: row 1: 'sky >': empty bucket at the end" in bad.stdout
+    assert gmlr("flat.csv", cwd=tmp_path).returncode == 0
+    assert gmlr("flat.csv", "--strict", cwd=tmp_path).returncode == 1
+    none = gmlr("none.csv", cwd=tmp_path)
+    assert (none.returncode, none.stdout) == (2, "")
+    assert none.stderr == "error: none.csv: does not exist\n"
+    labels = gmlr("good.csv", "--labels", "sky, sea", cwd=tmp_path)
+    assert labels.returncode == 1
+    assert "label 'sun' is not one of ['sea', 'sky']" in labels.stdout
+
+
+def test_the_published_scenes():
+    report = check(needs("nsid", "images").parent)
+    assert report.ok
+    assert report.statistics["instances"] == 1599
+    assert report.statistics["rankers"]["agreement"]["against_rest"]["tau_b"] == pytest.approx(
+        0.853, abs=5e-4
+    )
