@@ -35,6 +35,7 @@ class Trained:
         self.images, self.ranks = torch.rand(batch, 1, size, size), torch.randint(0, 4, (batch, 10))
 
     def step(self) -> None:
+        """One step of training."""
         self.optimizer.zero_grad()
         self.method.loss(self.network(self.images), self.ranks).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
