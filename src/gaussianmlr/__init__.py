@@ -25,9 +25,21 @@ if TYPE_CHECKING:
         weak,
     )
 
-    from . import data, losses, methods, metrics, normal, orders, rankers
+    from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
 
-_MODULES = ("data", "losses", "methods", "metrics", "normal", "orders", "rankers")
+_MODULES = (
+    "backbones",
+    "data",
+    "features",
+    "heads",
+    "losses",
+    "methods",
+    "metrics",
+    "network",
+    "normal",
+    "orders",
+    "rankers",
+)
 _HOMES = {
     "DataError": "errors",
     "Ranks": "orders",
@@ -46,13 +58,17 @@ __all__ = [
     "DataError",
     "Ranks",
     "__version__",
+    "backbones",
     "data",
     "densify",
+    "features",
     "from_positions",
+    "heads",
     "load",
     "losses",
     "methods",
     "metrics",
+    "network",
     "normal",
     "orders",
     "pairs",

@@ -21,7 +21,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from gaussianmlr.batches import Batch, RankedSet, batch_count, batches, epoch_order
+from gaussianmlr.backbones import refresh_statistics
+from gaussianmlr.batches import Batch, RankedSet, batch_count, batches, epoch_order, fetch
 from gaussianmlr.checkpoints import RunFolder, Standing
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method, begin_stage
@@ -29,6 +30,8 @@ from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.recipe import Recipe
 
 __all__ = ["Result", "Watcher", "train"]
+
+_REFRESHED = 512  # instances that batch-norm statistics are computed from before an evaluation
 
 
 class Watcher:
@@ -232,6 +235,7 @@ class _Run:
         row["train_loss"] = standing.loss_sum / len(self.data)
         row["rate"] = parts.optimiser.param_groups[0]["lr"]
         keep = parts.kept()
+        self._refresh(keep, order)
         if self.validation is not None:
             row |= self._validate(keep, stage.name)
         standing.seconds += time.monotonic() - started
@@ -275,6 +279,15 @@ class _Run:
                 "look for NaN in the inputs, or lower the rate"
             )
         return value
+
+    def _refresh(self, network: nn.Module, order: Tensor) -> None:
+        """Give batch norms the statistics of the weights as they are, from a few hundred instances."""
+        size = self.recipe.batch_size
+        starts = range(0, min(len(order) // size * size, _REFRESHED), size)
+        inputs = (fetch(self.data, order[start : start + size].tolist())[0] for start in starts)
+        refresh_statistics(
+            network, (_laid_out(self.fabric.to_device(x), self.recipe.channels_last) for x in inputs)
+        )
 
     @torch.no_grad()
     def _validate(self, network: nn.Module, stage: str) -> dict[str, float]:

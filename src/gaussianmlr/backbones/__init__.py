@@ -21,6 +21,7 @@ from gaussianmlr.backbones.fast import Fast
 from gaussianmlr.backbones.freezing import freeze, parameter_groups
 from gaussianmlr.backbones.mlp import Mlp
 from gaussianmlr.backbones.resnet import ResNet18
+from gaussianmlr.backbones.statistics import refresh_statistics
 from gaussianmlr.backbones.weights import load_weights, read_weights
 from gaussianmlr.backbones.wrapped import wrap
 
@@ -36,6 +37,7 @@ __all__ = [
     "make",
     "parameter_groups",
     "read_weights",
+    "refresh_statistics",
     "register",
     "wrap",
 ]

