@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from gaussianmlr._stage import StageParts, laid_out, lay_out, make_schedule, reduced
 from gaussianmlr.backbones import refresh_statistics
 from gaussianmlr.batches import Batch, RankedSet, batch_count, batches, epoch_order, fetch
 from gaussianmlr.checkpoints import RunFolder, Standing
@@ -144,7 +145,7 @@ class _Run:
         if self.folder is not None and self.fabric.is_global_zero:
             self.folder.check_space(sum(p.numel() for p in self.network.parameters()))
         if self.recipe.channels_last:
-            _channels_last(self.network)
+            lay_out(self.network)
         found = self.folder.load() if self.folder is not None else None
         if found is not None:
             self.standing = found[0]
@@ -181,7 +182,7 @@ class _Run:
                 use_buffers=True,
             )
         wrapped, moved = self.fabric.setup(self.network, optimiser)
-        parts = _Parts(self.network, wrapped, moved, schedule, average)
+        parts = StageParts(self.network, wrapped, moved, schedule, average)
         standing = self.standing
         if state is not None:
             parts.load(state, begins=standing.epoch == standing.batch == 0)
@@ -200,7 +201,7 @@ class _Run:
             self.network.load_state_dict(self.best)  # a stage stands on the best of the one before
         self._save(parts)
 
-    def _epoch(self, number: int, parts: _Parts) -> None:
+    def _epoch(self, number: int, parts: StageParts) -> None:
         standing, recipe, stage = self.standing, self.recipe, self.method.stages[number]
         self.watcher.begin(stage.name, standing.epoch, recipe.epochs, self.steps, standing.batch)
         order = epoch_order(len(self.data), recipe.seed, number, standing.epoch)
@@ -246,7 +247,7 @@ class _Run:
         self._save(parts)
         self.watcher.end(row)
 
-    def _step(self, batch: Batch, stage: str, parts: _Parts) -> float:
+    def _step(self, batch: Batch, stage: str, parts: StageParts) -> float:
         recipe, fabric = self.recipe, self.fabric
         inputs, ranks = fabric.to_device(batch.inputs), fabric.to_device(batch.ranks)
         weights = None if batch.weights is None else fabric.to_device(batch.weights)
@@ -255,7 +256,7 @@ class _Run:
         parts.optimiser.zero_grad()
         for piece in range(pieces):
             with fabric.no_backward_sync(parts.wrapped, enabled=piece < pieces - 1):
-                x = _laid_out(inputs[piece::pieces], recipe.channels_last)
+                x = laid_out(inputs[piece::pieces], recipe.channels_last)
                 outputs = parts.wrapped(x)
                 found = self.method.loss(outputs, ranks[piece::pieces], stage=stage, reduction="none")
                 if weights is not None:
@@ -272,7 +273,7 @@ class _Run:
         parts.schedule.step()
         if parts.average is not None:
             parts.average.update_parameters(self.network)
-        value = float(_reduced(fabric, total, "mean"))
+        value = float(reduced(fabric, total, "mean"))
         if value != value:
             raise DataError(
                 f"the loss became NaN in epoch {self.standing.epoch + 1}, step {self.standing.batch + 1}; "
@@ -286,7 +287,7 @@ class _Run:
         starts = range(0, min(len(order) // size * size, _REFRESHED), size)
         inputs = (fetch(self.data, order[start : start + size].tolist())[0] for start in starts)
         refresh_statistics(
-            network, (_laid_out(self.fabric.to_device(x), self.recipe.channels_last) for x in inputs)
+            network, (laid_out(self.fabric.to_device(x), self.recipe.channels_last) for x in inputs)
         )
 
     @torch.no_grad()
@@ -307,7 +308,7 @@ class _Run:
         ):
             if len(batch.ranks) == 0:
                 continue
-            x = _laid_out(fabric.to_device(batch.inputs), self.recipe.channels_last)
+            x = laid_out(fabric.to_device(batch.inputs), self.recipe.channels_last)
             ranks = fabric.to_device(batch.ranks)
             with fabric.autocast():
                 outputs = network(x)
@@ -317,7 +318,7 @@ class _Run:
             measures.update(self.method.read(outputs).scores.float(), ranks)
         for module, mode in training:
             module.training = mode
-        sums = _reduced(fabric, sums, "sum")
+        sums = reduced(fabric, sums, "sum")
         found = {name: float(value) for name, value in measures.compute().items()}
         return {"loss": float(sums[0] / sums[1]), **found}
 
@@ -338,7 +339,7 @@ class _Run:
     def _stale(self) -> int:
         return self.standing.epoch - (self.standing.best_epoch or 0)
 
-    def _save(self, parts: _Parts) -> None:
+    def _save(self, parts: StageParts) -> None:
         if self.folder is not None and self.fabric.is_global_zero:
             self.folder.save(self.standing, parts.state())
         self.fabric.barrier()
@@ -347,7 +348,7 @@ class _Run:
         """Whether any process was asked to stop: all stop at the same step."""
         if self.fabric.world_size == 1:
             return stop
-        return bool(_reduced(self.fabric, torch.tensor(float(stop), device=device), "sum") > 0)
+        return bool(reduced(self.fabric, torch.tensor(float(stop), device=device), "sum") > 0)
 
     def _optimiser(self) -> tuple[Optimizer, LRScheduler]:
         recipe = self.recipe
@@ -360,7 +361,7 @@ class _Run:
             raise DataError("nothing is left to train: every layer is frozen")
         maker = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[recipe.optimizer]
         optimiser: Optimizer = maker(groups, lr=recipe.rate, weight_decay=recipe.weight_decay)
-        return optimiser, _schedule(optimiser, recipe, self.steps)
+        return optimiser, make_schedule(optimiser, recipe, self.steps)
 
     @contextmanager
     def _stop_on_interrupt(self) -> Iterator[None]:
@@ -380,71 +381,3 @@ class _Run:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
-
-
-@dataclass
-class _Parts:
-    """What a stage trains with, and its state for a checkpoint."""
-
-    network: nn.Module
-    wrapped: Any
-    optimiser: Any
-    schedule: LRScheduler
-    average: AveragedModel | None
-
-    def kept(self) -> nn.Module:
-        """The network whose weights count: the average where there is one."""
-        if self.average is None:
-            return self.network
-        kept: nn.Module = self.average.module
-        return kept
-
-    def state(self) -> dict[str, Any]:
-        found = {
-            "network": self.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "schedule": self.schedule.state_dict(),
-            "random": torch.get_rng_state(),
-        }
-        if torch.cuda.is_available():
-            found["random_cuda"] = torch.cuda.get_rng_state_all()
-        if self.average is not None:
-            found["average"] = self.average.state_dict()
-        return found
-
-    def load(self, state: dict[str, Any], *, begins: bool) -> None:
-        """Take up a state; where a stage begins, the optimiser is that of the stage before."""
-        self.network.load_state_dict(state["network"])
-        torch.set_rng_state(state["random"])
-        if "random_cuda" in state and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(state["random_cuda"])
-        if begins:
-            return
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.schedule.load_state_dict(state["schedule"])
-        if self.average is not None:
-            self.average.load_state_dict(state["average"])
-
-
-def _schedule(optimiser: Optimizer, recipe: Recipe, steps: int) -> LRScheduler:
-    if recipe.schedule == "one-cycle":
-        rates: Sequence[float] = [group["lr"] for group in optimiser.param_groups]
-        return torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, max_lr=list(rates), total_steps=max(2, steps * recipe.epochs), cycle_momentum=False
-        )
-    factor = recipe.decay if recipe.schedule == "exponential" else 1.0
-    return torch.optim.lr_scheduler.StepLR(optimiser, step_size=steps * recipe.decay_every, gamma=factor)
-
-
-def _reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:
-    found = fabric.all_reduce(value, reduce_op=how)
-    assert isinstance(found, Tensor)
-    return found
-
-
-def _channels_last(network: nn.Module) -> None:
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def _laid_out(x: Tensor, channels_last: bool) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last) if channels_last and x.ndim == 4 else x

@@ -1,0 +1,89 @@
+"""What a stage of training works with: network, optimiser, schedule, average, and their state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.swa_utils import AveragedModel
+
+from gaussianmlr.recipe import Recipe
+
+
+@dataclass
+class StageParts:
+    """What a stage trains with, and its state for a checkpoint."""
+
+    network: nn.Module
+    wrapped: Any
+    optimiser: Any
+    schedule: LRScheduler
+    average: AveragedModel | None
+
+    def kept(self) -> nn.Module:
+        """The network whose weights count: the average where there is one."""
+        if self.average is None:
+            return self.network
+        kept: nn.Module = self.average.module
+        return kept
+
+    def state(self) -> dict[str, Any]:
+        """Everything a later process needs to go on at the next step."""
+        found = {
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "random": torch.get_rng_state(),
+        }
+        if torch.cuda.is_available():
+            found["random_cuda"] = torch.cuda.get_rng_state_all()
+        if self.average is not None:
+            found["average"] = self.average.state_dict()
+        return found
+
+    def load(self, state: dict[str, Any], *, begins: bool) -> None:
+        """Take up a state; where a stage begins, the optimiser is that of the stage before."""
+        self.network.load_state_dict(state["network"])
+        torch.set_rng_state(state["random"])
+        if "random_cuda" in state and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(state["random_cuda"])
+        if begins:
+            return
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.schedule.load_state_dict(state["schedule"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
+
+
+def make_schedule(optimiser: Optimizer, recipe: Recipe, steps: int) -> LRScheduler:
+    """The rate of every step, by the recipe."""
+    if recipe.schedule == "one-cycle":
+        rates: Sequence[float] = [group["lr"] for group in optimiser.param_groups]
+        return torch.optim.lr_scheduler.OneCycleLR(
+            optimiser, max_lr=list(rates), total_steps=max(2, steps * recipe.epochs), cycle_momentum=False
+        )
+    factor = recipe.decay if recipe.schedule == "exponential" else 1.0
+    return torch.optim.lr_scheduler.StepLR(optimiser, step_size=steps * recipe.decay_every, gamma=factor)
+
+
+def reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:
+    """A value over all processes: its mean or sum."""
+    found = fabric.all_reduce(value, reduce_op=how)
+    assert isinstance(found, Tensor)
+    return found
+
+
+def lay_out(network: nn.Module) -> None:
+    """Keep the weights of convolutions in the layout that is quicker."""
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def laid_out(x: Tensor, channels_last: bool) -> Tensor:
+    """Images in the layout of the weights."""
+    return x.contiguous(memory_format=torch.channels_last) if channels_last and x.ndim == 4 else x
