@@ -7,6 +7,7 @@ import types
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from gaussianmlr import DataError, backbones
@@ -147,9 +148,8 @@ def test_published_weights_load_by_name(published, tmp_path):
 
 
 def test_safetensors_load_and_old_files_without_counts_too(published, tmp_path):
-    safetensors = pytest.importorskip("safetensors.torch")
     old = {name: value for name, value in published.items() if "num_batches" not in name}
-    safetensors.save_file(old, tmp_path / "resnet18.safetensors")
+    save_file(old, tmp_path / "resnet18.safetensors")
     backbone = backbones.make("resnet18", channels=3)
     backbone.load_weights(tmp_path / "resnet18.safetensors")
     assert torch.equal(backbone.layer4[1].conv2.weight, published["layer4.1.conv2.weight"])

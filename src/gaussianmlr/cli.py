@@ -62,6 +62,7 @@ def demo(
         metrics_table({"order known (strong)": outcome.strong, "relevance alone (weak)": outcome.weak})
     )
     typer.echo(
+        "\n(order of positives: tau-b among the digits that are there, which relevance alone cannot teach)\n"
         f"\nThe picture: {out / 'demo.png'} shows images, true and found orders, and a curve a digit.\n"
         f"The model:   {out / 'strong' / 'model'}; load it with gaussianmlr.load.\n"
         "\nTry next:\n"

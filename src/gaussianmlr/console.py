@@ -89,6 +89,7 @@ def _clock(seconds: float) -> str:
 
 
 _NAMES = {
+    "positives_tau": "order of positives",
     "tau_b": "tau-b",
     "spearman_rho": "rho",
     "gamma": "gamma",

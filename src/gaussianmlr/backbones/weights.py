@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from gaussianmlr.errors import DataError
@@ -37,8 +39,6 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise DataError(f"no weights file {str(path)!r}")
     try:
         found = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
-    except DataError:
-        raise
     except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError) as error:
         raise DataError(f"{str(path)!r} is no weights file that can be read: {error}") from None
     return found
@@ -104,13 +104,6 @@ def _listed(names: list[str]) -> str:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    try:
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-    except ImportError:
-        raise DataError(
-            "reading .safetensors needs the package safetensors: pip install safetensors"
-        ) from None
     try:
         return dict(load_file(path))
     except SafetensorError as error:

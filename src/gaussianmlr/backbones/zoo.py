@@ -151,7 +151,9 @@ def _transformers(
     network.train()
     if _has_parameters(getattr(network, "pooler", None)):
         network.pooler = None  # reads one token for a classifier; nothing here uses it
-    inputs = Inputs.of_values(channels, values or _processor_values(code, name, channels), _size(config))
+    inputs = Inputs.of_values(
+        channels, values or _processor_values(code, name, channels, local_only), _size(config)
+    )
     return _Zoo(network, _hf_map, _hf_width(config), inputs, _hf_stages(network), pool=pool)
 
 
@@ -192,9 +194,9 @@ def _hf_stages(network: nn.Module) -> list[nn.Module]:
     return [embedder, *body, *filter(_has_parameters, rest)]
 
 
-def _processor_values(code: Any, name: str, channels: int) -> Values:
+def _processor_values(code: Any, name: str, channels: int, local_only: bool) -> Values:
     try:
-        processor, _ = code.ImageProcessingMixin.get_image_processor_dict(name)
+        processor, _ = code.ImageProcessingMixin.get_image_processor_dict(name, local_files_only=local_only)
         mean, std = processor["image_mean"], processor["image_std"]
     except (OSError, KeyError, ValueError, AttributeError):
         mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
