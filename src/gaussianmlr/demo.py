@@ -22,9 +22,9 @@ from gaussianmlr.model import Model, versions
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher
 
-SETTING = Setting(name="demo", factor="scale", scale=(0.75, 1.75), canvas=96, count=(1, 4))
+SETTING = Setting(name="demo", factor="scale", scale=(0.7, 2.2), canvas=112, count=(1, 4))
 RECIPE = Recipe(epochs=6, batch_size=32, rate=3e-3, select="loss")
-IMAGES = 4_000  # an epoch
+IMAGES = 3_500  # an epoch
 
 
 @dataclass(frozen=True)
