@@ -1,5 +1,10 @@
 """Settings for all tests."""
 
+import os
+
+# Two workers with two threads each would wait for each other's cores; child processes inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from hypothesis import settings
 
 # a busy machine is no failure
