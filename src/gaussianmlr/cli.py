@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from gaussianmlr._version import __version__
+from gaussianmlr.commands.evaluate import evaluate_command
+from gaussianmlr.commands.info import info_command
+from gaussianmlr.commands.train import train_command
 from gaussianmlr.data.cli import app as data_app
 
 app = typer.Typer(
@@ -20,6 +23,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
+app.command("info")(info_command)
 app.add_typer(data_app, name="data")
 
 
@@ -121,6 +127,12 @@ def main() -> None:
         if os.environ.get("GAUSSIANMLR_DEBUG"):
             raise
         print(f"gmlr: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if os.environ.get("GAUSSIANMLR_DEBUG"):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"gmlr: {where}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
 
 
