@@ -12,6 +12,7 @@ import typer
 from gaussianmlr._version import __version__
 from gaussianmlr.commands.evaluate import evaluate_command
 from gaussianmlr.commands.info import info_command
+from gaussianmlr.commands.predict import predict_command
 from gaussianmlr.commands.train import train_command
 from gaussianmlr.data.cli import app as data_app
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
+app.command("predict")(predict_command)
 app.command("info")(info_command)
 app.add_typer(data_app, name="data")
 
