@@ -11,6 +11,7 @@ import typer
 
 from gaussianmlr._version import __version__
 from gaussianmlr.commands.evaluate import evaluate_command
+from gaussianmlr.commands.export import export_command
 from gaussianmlr.commands.info import info_command
 from gaussianmlr.commands.predict import predict_command
 from gaussianmlr.commands.train import train_command
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
+app.command("export")(export_command)
 app.command("info")(info_command)
 app.add_typer(data_app, name="data")
 
