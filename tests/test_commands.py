@@ -186,3 +186,15 @@ def test_a_recipe_file_changes_what_it_names(tmp_path):
     assert recipe.freeze == "none"
     assert recipe.method_settings == {"supervision": "weak"}
     assert recipe_of(recipe, method="lsep", supervision="strong").method_settings == {"supervision": "strong"}
+
+
+@pytest.mark.parametrize("name", ["train", "evaluate", "predict", "export"])
+def test_every_command_shows_an_example(name):
+    result, _ = inside(name, "--help")
+    assert result.exit_code == 0
+    assert f"gmlr {name} " in result.stdout
+
+
+def test_the_commands_are_listed():
+    shown = gmlr("--help").stdout
+    assert all(f" {name} " in shown for name in ("train", "evaluate", "predict", "export", "info"))

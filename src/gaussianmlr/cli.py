@@ -76,6 +76,7 @@ def demo(
         f"The model:   {out / 'strong' / 'model'}; load it with gaussianmlr.load.\n"
         "\nTry next:\n"
         "  gmlr data show gray-s        look at the paper's data\n"
+        "  gmlr train gray-s --size 6000 --out runs/gray   train on it\n"
         "  gmlr methods                 see the rivals\n"
         "  docs/orders.md               bring your own rankings"
     )
