@@ -275,9 +275,11 @@ def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
                 raise DataError(f"{path}: no columns {shorten(missing)}; it has {shorten(names)}")
             wanted = [*columns, *(["id"] if "id" in names else [])]
             number = 0
-            for batch in file.iter_batches(batch_size=1024, columns=wanted):
-                for row in batch.to_pylist():
-                    yield str(row.get("id", number)), row
-                    number += 1
+            for group in range(file.num_row_groups):
+                # A group at a time: what was read of one is let go before the next.
+                for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=wanted):
+                    for row in batch.to_pylist():
+                        yield str(row.get("id", number)), row
+                        number += 1
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: cannot be read as parquet: {error}") from None
