@@ -20,7 +20,8 @@ __all__ = ["Arrays", "Batch", "RankedSet", "batches", "epoch_order"]
 class RankedSet(Protocol):
     """A map-style data set: item i is ``(input, ranks)`` or ``(input, ranks, weight)``.
 
-    A set that has ``tensors(indices)`` is asked for whole batches instead, which is quicker.
+    A set that has ``tensors(indices)`` is asked for whole batches instead, which is quicker; one with
+    ``tensors_at(indices, epoch)`` is told the epoch too.
     """
 
     def __len__(self) -> int: ...
@@ -84,12 +85,13 @@ class Arrays:
         where = torch.as_tensor(indices)
         ranks = self.ranks[where]
         if ranks.ndim == 3:
-            ranks = _one_ranker(ranks, where, self.seed, epoch)
+            ranks = one_ranker(ranks, where, self.seed, epoch)
         found = (self.inputs[where], ranks)
         return found if self.weights is None else (*found, self.weights[where])
 
 
-def _one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
+def one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
+    """Of ranks [N, R, K], those of the ranker drawn for an epoch, among those who know anything."""
     present = (ranks >= 0).any(-1)
     draws = np.stack([np.random.default_rng((seed, epoch, i)).random(ranks.shape[1]) for i in where.tolist()])
     chosen = torch.where(present, torch.from_numpy(draws), -1.0).argmax(1)
@@ -168,6 +170,8 @@ def fetch(data: RankedSet, indices: list[int], epoch: int = 0) -> tuple[Tensor, 
     """Inputs, ranks and perhaps weights of some instances, stacked."""
     if isinstance(data, Arrays):
         return data.tensors(indices, epoch)
+    if hasattr(data, "tensors_at"):
+        return tuple(data.tensors_at(indices, epoch))
     if hasattr(data, "tensors"):
         return tuple(data.tensors(np.asarray(indices, dtype=np.int64)))
     many = getattr(data, "__getitems__", None)

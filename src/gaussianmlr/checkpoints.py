@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.recipe import Recipe
 
@@ -70,9 +70,9 @@ class RunFolder:
         for part in ("recipe", "data"):
             for name in run[part]:
                 if there.get(part, {}).get(name) != run[part][name]:
-                    was, now = there.get(part, {}).get(name), run[part][name]
+                    was, now = shorten(there.get(part, {}).get(name)), shorten(run[part][name])
                     raise DataError(
-                        f"{self.path} holds a run with {name} = {was!r}, not {now!r}; "
+                        f"{self.path} holds a run with {name} = {was}, not {now}; "
                         "choose another folder, or remove this one"
                     )
 

@@ -10,6 +10,11 @@ from typing import Annotated
 import typer
 
 from gaussianmlr._version import __version__
+from gaussianmlr.commands.evaluate import evaluate_command
+from gaussianmlr.commands.export import export_command
+from gaussianmlr.commands.info import info_command
+from gaussianmlr.commands.predict import predict_command
+from gaussianmlr.commands.train import train_command
 from gaussianmlr.data.cli import app as data_app
 
 app = typer.Typer(
@@ -20,6 +25,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("train")(train_command)
+app.command("evaluate")(evaluate_command)
+app.command("predict")(predict_command)
+app.command("export")(export_command)
+app.command("info")(info_command)
 app.add_typer(data_app, name="data")
 
 
@@ -67,6 +77,7 @@ def demo(
         f"The model:   {out / 'strong' / 'model'}; load it with gaussianmlr.load.\n"
         "\nTry next:\n"
         "  gmlr data show gray-s        look at the paper's data\n"
+        "  gmlr train gray-s --size 6000 --out runs/gray   train on it\n"
         "  gmlr methods                 see the rivals\n"
         "  docs/orders.md               bring your own rankings"
     )
@@ -122,6 +133,12 @@ def main() -> None:
         if os.environ.get("GAUSSIANMLR_DEBUG"):
             raise
         print(f"gmlr: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if os.environ.get("GAUSSIANMLR_DEBUG"):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"gmlr: {where}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
 
 

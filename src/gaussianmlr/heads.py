@@ -186,7 +186,7 @@ class TokenHead(Head):
     def attention(self, features: Tensor) -> Tensor:
         """How much each place looks like each label: [N, K, H, W]."""
         keys: Tensor = self.keys(features)
-        return (self.queries @ keys.flatten(2)).view(len(keys), self.labels, *keys.shape[2:])
+        return (self.queries @ keys.flatten(2)).view(keys.shape[0], self.labels, *keys.shape[2:])
 
 
 class _LabelReadout(nn.Module):
@@ -210,7 +210,7 @@ class _PairReadout(nn.Module):
         self.last = nn.Linear(hidden, 1)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        tokens = torch.cat([tokens, self.virtual.expand(len(tokens), 1, -1)], 1)
+        tokens = torch.cat([tokens, self.virtual.expand(tokens.shape[0], 1, -1)], 1)
         left, right = pair_indices(tokens.shape[1] - 1, tokens.device)
         joined = self.left(tokens)[:, left] + self.right(tokens)[:, right]
         out: Tensor = self.last(torch.relu(joined))

@@ -20,7 +20,7 @@ from gaussianmlr.methods import Method, Reading, make
 from gaussianmlr.network import Network, make_network
 from gaussianmlr.recipe import Recipe
 
-__all__ = ["Inputs", "Model", "build", "load", "versions"]
+__all__ = ["Inputs", "Model", "build", "load", "read_config", "versions"]
 
 FORMAT = "gaussianmlr-model"
 FORMAT_VERSION = 1
@@ -35,6 +35,7 @@ class Inputs(TypedDict, total=False):
     size: list[int]  # height and width of the training images
     columns: list[str]  # of a table
     preprocess: dict[str, Any]  # how image files were read
+    scaling: dict[str, list[float]]  # mean and std that table columns were standardised by
 
 
 @dataclass
@@ -112,7 +113,7 @@ class Model:
         if final.exists():
             if not overwrite:
                 raise DataError(f"{final} is there already; choose another folder, or overwrite it")
-            _config(final)  # nothing but a model is ever replaced
+            read_config(final)  # nothing but a model is ever replaced
             old = final.with_name(f".{final.name}.old")
         try:
             with aside(final) as part:
@@ -232,7 +233,7 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
     from safetensors.torch import load_file
 
     folder = Path(path)
-    config = _config(folder)
+    config = read_config(folder)
     weights = folder / _WEIGHTS
     if not weights.is_file():
         raise DataError(f"{folder} has no {_WEIGHTS}; copy the whole folder")
@@ -270,7 +271,8 @@ def versions() -> dict[str, str]:
     }
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """What a model says of itself, without its weights."""
     file = folder / _CONFIG
     if not folder.is_dir():
         raise DataError(f"no model at {folder}: expected a folder that `gmlr train` or `save` wrote")

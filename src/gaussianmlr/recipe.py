@@ -107,8 +107,8 @@ class Recipe:
         return cls(**checked)
 
     @classmethod
-    def read(cls, path: str | Path) -> Recipe:
-        """A recipe from a TOML or JSON file."""
+    def read(cls, path: str | Path, base: Recipe | None = None) -> Recipe:
+        """A recipe from a TOML or JSON file; what the file leaves out is as in `base`."""
         file = Path(path)
         try:
             text = file.read_text("utf-8")
@@ -119,7 +119,7 @@ class Recipe:
             raise DataError(f"the recipe {file} is no {file.suffix[1:].upper() or 'JSON'}: {error}") from None
         if not isinstance(fields, dict):
             raise DataError(f"the recipe {file} holds {shorten(fields)}; expected named fields")
-        return cls.from_dict(fields)
+        return cls.from_dict(fields if base is None else {**base.to_dict(), **fields})
 
     def to_toml(self) -> str:
         """The recipe as TOML, with what each field means."""

@@ -152,7 +152,7 @@ def check(
     warning label 'sky': applies to every instance; there is nothing to learn but its place
     """
     given = Path(path)
-    kind, root = _recognise(given)
+    kind, root = recognise(given)
     problems = Problems()
     grading = Grading(threshold, tolerance)
     data: RankedData | None
@@ -175,7 +175,7 @@ def check(
     )
 
 
-def _recognise(path: Path) -> tuple[Kind, Path]:
+def recognise(path: Path) -> tuple[Kind, Path]:
     """What a path holds, and the folder or file to read."""
     if path.is_dir() or is_archive(path):
         folder = folder_of(path)

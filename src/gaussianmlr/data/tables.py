@@ -250,12 +250,17 @@ def load_mat(path: Path) -> dict[str, Any]:
     return {name: value for name, value in loaded.items() if not name.startswith("__")}
 
 
+def load_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an NPZ or MATLAB file by name."""
+    return load_mat(path) if suffix_of(path) == ".mat" else _load_npz(path)
+
+
 def array_frame(path: Path, labels: Sequence[str] | None) -> Any | None:
     """The arrays of an NPZ or MATLAB file as a frame, so that every bad row can be named; or None."""
     import pandas as pd
 
     matlab = suffix_of(path) == ".mat"
-    arrays = load_mat(path) if matlab else _load_npz(path)
+    arrays = load_arrays(path)
     features, orders = arrays.get("features"), arrays.get("labels" if matlab else "ranks")
     if features is None or orders is None or features.ndim != 2 or orders.ndim != 2:
         return None

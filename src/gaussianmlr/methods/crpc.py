@@ -59,7 +59,7 @@ class Crpc(Method):
         chance = torch.sigmoid(outputs["pair"].float())
         labels = _labels_of(chance.shape[-1])
         left, right = losses.pair_indices(labels, chance.device)
-        votes = chance.new_zeros(len(chance), labels + 1)
+        votes = chance.new_zeros(chance.shape[0], labels + 1)
         votes = votes.index_add(1, left, chance)
         votes = votes.index_add(1, right, 1.0 - chance if self.vote == "correct" else chance)
         return Reading.of_scores(votes[:, :-1] - votes[:, -1:])

@@ -1,0 +1,1 @@
+"""The larger commands of `gmlr`, one module each: parse, call, print."""

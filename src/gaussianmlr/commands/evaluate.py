@@ -1,0 +1,47 @@
+"""`gmlr evaluate`: the metrics of a model on data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate_command(
+    model: Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")],
+    data: Annotated[str, typer.Argument(help="Data with orders, as for `gmlr train`.")],
+    split: Annotated[
+        str, typer.Option(help="The part to measure on: test, validation, train, any other name, or all.")
+    ] = "test",
+    size: Annotated[int | None, typer.Option(help="Ranked MNIST: how many images.")] = None,
+    digits: Annotated[
+        str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")
+    ] = "auto",
+    threshold: Annotated[
+        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
+    batch_size: Annotated[int, typer.Option(min=1, help="Instances at once.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Measure a model: the paper's six metrics, in percent. Labels and columns are matched by name.
+
+    Examples: `gmlr evaluate runs/hikes hikes.csv`, `gmlr evaluate runs/gray gray-s --size 2000 --json`.
+    """
+    from gaussianmlr.console import metrics_table
+    from gaussianmlr.fitting import evaluate
+    from gaussianmlr.measuring import open_model, open_test
+
+    loaded = open_model(model)
+    found, notes = open_test(
+        loaded, data, split, size=size, digits=digits, threshold=threshold, tolerance=tolerance
+    )
+    for note in notes:
+        typer.echo(note, err=True)
+    metrics = evaluate(loaded, found, batch_size)
+    if as_json:
+        typer.echo(json.dumps({"split": split, "instances": len(found), "metrics": metrics}, indent=2))
+        return
+    typer.echo(metrics_table({f"{split}, {len(found):,} instances": metrics}))

@@ -1,0 +1,155 @@
+"""`gmlr train`: from data to a model on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from gaussianmlr.fitting import Fitted
+
+
+def train_command(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A Ranked MNIST set such as gray-s, a table, a manifest of pictures or a folder with one."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the run; the model ends up in OUT/model.")],
+    recipe: Annotated[
+        Path | None, typer.Option(help="TOML or JSON with any settings of the training.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="One setting, field=value or field.key=value; may be given often."),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="See `gmlr methods`.")] = None,
+    supervision: Annotated[str | None, typer.Option(help="strong (the order) or weak (relevance).")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="fast, resnet18, mlp, efficientnet-lite0, hf:NAME, timm:NAME.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training data.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    size: Annotated[int | None, typer.Option(help="Ranked MNIST: training images an epoch.")] = None,
+    digits: Annotated[
+        str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")
+    ] = "auto",
+    image_size: Annotated[
+        int | None, typer.Option(help="Pictures: height and width they are brought to; 224 without it.")
+    ] = None,
+    channels: Annotated[
+        int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); found out without it.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
+    accelerator: Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")] = "auto",
+    devices: Annotated[str, typer.Option(help="Lightning's: how many devices a machine, or auto.")] = "1",
+    nodes: Annotated[int, typer.Option(help="Lightning's: how many machines.")] = 1,
+    strategy: Annotated[str, typer.Option(help="Lightning's: auto, ddp, fsdp.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Train a model. After Ctrl-C, a crash or a kill, the same command goes on where it was.
+
+    Examples: `gmlr train hikes.csv --out runs/hikes`, `gmlr train gray-s --size 6000 --out runs/gray`,
+    `gmlr train photos/ --out runs/photos --backbone efficientnet-lite0 --set freeze=all`.
+
+    Exit code: 0 done, 2 something to mend, 130 stopped by Ctrl-C.
+    """
+    from gaussianmlr.commands.settings import recipe_of
+    from gaussianmlr.console import ConsoleWatcher
+    from gaussianmlr.fitting import fit
+    from gaussianmlr.sources import default_recipe, find_data, open_data
+
+    watcher = ConsoleWatcher(quiet)
+    try:
+        found = find_data(data, threshold=threshold, tolerance=tolerance)
+        chosen = recipe_of(
+            default_recipe(found),
+            file=recipe,
+            settings=settings or (),
+            supervision=supervision,
+            method=method,
+            backbone=backbone,
+            epochs=epochs,
+            seed=seed,
+        )
+        source = open_data(
+            found,
+            size=size,
+            digits=digits,
+            image_size=image_size,
+            channels=channels,
+            rankers=chosen.rankers,
+            seed=chosen.seed,
+        )
+        if _is_first():
+            watcher.note(
+                f"{chosen.method} on {chosen.backbone}: {len(source.train):,} instances to train on, "
+                f"{len(source.validation):,} to validate, {len(source.labels)} labels"
+            )
+            for note in source.notes:
+                watcher.note(note)
+        fitted = fit(
+            chosen,
+            source.train,
+            source.validation,
+            labels=source.labels,
+            out=out,
+            inputs=source.inputs,
+            fingerprint=source.fingerprint,
+            accelerator=accelerator,
+            devices=int(devices) if devices.lstrip("-").isdigit() else devices,
+            nodes=nodes,
+            strategy=strategy,
+            watcher=watcher,
+        )
+    except KeyboardInterrupt:
+        _say_stopped(out)
+        raise typer.Exit(130) from None
+    finally:
+        watcher.close()
+    if _is_first():
+        _show(fitted, out, as_json)
+    if fitted.result.interrupted:
+        if _is_first():
+            _say_stopped(out)
+        raise typer.Exit(130)
+
+
+def _show(fitted: Fitted, out: Path, as_json: bool) -> None:
+    from gaussianmlr.console import metrics_table
+
+    about = fitted.model.about
+    metrics: dict[str, float] = about.get("metrics", {})
+    if as_json:
+        result: dict[str, Any] = {
+            "model": str(out / "model"),
+            "metrics": metrics,
+            "measured_on": about.get("measured_on"),
+            "instances_seen": fitted.result.images,
+            "seconds": round(fitted.result.seconds, 3),
+            "interrupted": fitted.result.interrupted,
+        }
+        typer.echo(json.dumps(result, indent=2))
+        return
+    if metrics:
+        typer.echo(metrics_table({"validation": metrics}))
+    typer.echo(f"model: {out / 'model'}")
+
+
+def _say_stopped(out: Path) -> None:
+    typer.echo(f"stopped; the same command goes on from {out}", err=True)
+
+
+def _is_first() -> bool:
+    """Whether this is the process that speaks, of those that Lightning may have started."""
+    from lightning.fabric.utilities.rank_zero import rank_zero_only
+
+    return int(getattr(rank_zero_only, "rank", None) or 0) == 0
