@@ -220,3 +220,28 @@ def test_ranks_of_any_integer_type(name, dtype):
 def test_bad_input_is_named(call, message):
     with pytest.raises(DataError, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["gmlr", "ranknet", "plackett_luce", "crpc"])
+def test_second_derivatives(name):
+    _, loss, _ = ALL[name]
+    outputs = [part.requires_grad_() for part in random_outputs(name, 4)]
+    ranks = random_ranks(4)
+    assert torch.autograd.gradgradcheck(lambda *o: loss(list(o), ranks, reduction="none"), tuple(outputs))
+    # With a constant gradient from above, too: that is how Hessians are made.
+    (first,) = torch.autograd.grad(loss(outputs, ranks).sum(), outputs[:1], create_graph=True)
+    assert torch.autograd.grad(first.square().sum(), outputs[:1])[0].abs().sum() > 0
+
+
+@every_loss
+def test_large_ranks_of_narrow_types(name):
+    _, loss, _ = ALL[name]
+    outputs = random_outputs(name, 1)
+    ranks = torch.tensor([[127, 1, 0, 126, 0, 2]])
+    assert torch.equal(loss(outputs, ranks.to(torch.int8)), loss(outputs, ranks))
+
+
+def test_means_and_variances_of_two_types():
+    (mu, logvar), ranks = random_outputs("gmlr"), random_ranks()
+    mixed = losses.gmlr(mu.float(), logvar, ranks)
+    assert torch.allclose(mixed.double(), losses.gmlr(mu, logvar, ranks), rtol=1e-5)

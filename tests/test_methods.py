@@ -75,6 +75,26 @@ def test_gmlr_in_the_canonical_gauge_has_a_mean_logvar_of_zero():
     assert not torch.allclose(methods.make("gmlr").read(shifted).sigma, reading.sigma)
 
 
+def test_in_the_canonical_gauge_unknown_labels_drop_out():
+    method, ranks = methods.make("gmlr", gauge="canonical"), torch.tensor([[1, 0, -1]])
+    found = []
+    for unknown in (3.0, -3.0):
+        logvar = torch.tensor([[0.5, -0.5, unknown]], requires_grad=True)
+        loss = method.loss({"mu": torch.tensor([[1.0, -1.0, 0.3]]), "logvar": logvar}, ranks)
+        loss.backward()
+        found.append(loss.item())
+        assert logvar.grad[0, 2] == 0
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["br", "lsep", "gmlr"])
+def test_small_scores_in_half_precision_stay_on_their_side(name):
+    method = methods.make(name)
+    outputs = {output.name: torch.zeros(1, 2, dtype=torch.bfloat16) for output in method.outputs}
+    outputs[method.outputs[0].name] = torch.tensor([[1e-3, -1e-3]], dtype=torch.bfloat16)
+    assert (method.read(outputs).p_relevant > 0.5).tolist() == [[True, False]]
+
+
 def test_gmlr_loss_under_half_precision_outputs():
     method = methods.make("gmlr")
     outputs = random_outputs(method)

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -9,6 +10,7 @@ from torch import nn
 import gaussianmlr
 from gaussianmlr import DataError, methods
 from gaussianmlr.batches import Arrays
+from gaussianmlr.data import RankedData
 from gaussianmlr.fitting import evaluate, fit
 from gaussianmlr.recipe import Recipe
 
@@ -125,3 +127,91 @@ def test_a_place_without_a_model(tmp_path):
 def test_labels_must_match_the_data():
     with pytest.raises(DataError, match="ranks for 3 labels, but 2 labels are named"):
         fit(Recipe(backbone="mlp"), make_data(), None, labels=("a", "b"))
+
+
+def test_a_failed_replacement_keeps_the_old_model(fitted, saved, monkeypatch):
+    from gaussianmlr import files
+
+    def fail(part, final):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "publish", fail)
+    with pytest.raises(DataError, match="No space left"):
+        fitted[0].model.save(saved, overwrite=True)
+    gaussianmlr.load(saved)
+    assert [file.name for file in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_folder_of_a_run_on_other_data_is_refused(tmp_path):
+    data, recipe = make_data(), Recipe(backbone="mlp", epochs=1)
+    fit(recipe, data, data, labels=LABELS, out=tmp_path / "run")
+    with pytest.raises(DataError, match="holds a run with fingerprint"):
+        fit(recipe, Arrays(-data.inputs, data.ranks), data, labels=LABELS, out=tmp_path / "run")
+    with pytest.raises(DataError, match="holds a run with fingerprint"):
+        fit(recipe, data, make_data(seed=3), labels=LABELS, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", ["float64", "float16", "int64", "reversed", "frame"])
+def test_inputs_of_any_numbers(kind):
+    data = make_data()
+    inputs = {
+        "float64": lambda x: x.double(),
+        "float16": lambda x: x.half().float(),
+        "int64": lambda x: (10 * x).long(),
+        "reversed": lambda x: x.numpy()[::-1],
+        "frame": lambda x: pd.DataFrame(x.numpy(), index=range(5, 85)),
+    }[kind](data.inputs)
+    model = fit(Recipe(backbone="mlp", epochs=1), Arrays(inputs, data.ranks), None, labels=LABELS).model
+    assert model.read(inputs).scores.shape == (80, 3)
+
+
+def test_ranked_data_and_tensor_data_sets():
+    data = make_data()
+    ranked = RankedData(
+        ranks=data.ranks.numpy(), labels=LABELS, features=data.inputs.numpy().astype("float64")
+    )
+    assert fit(Recipe(backbone="mlp", epochs=1), ranked, ranked).model.labels == LABELS
+    plain = torch.utils.data.TensorDataset(data.inputs, data.ranks)
+    assert fit(Recipe(backbone="mlp", epochs=1), plain, plain, labels=LABELS).model.about["metrics"]
+
+
+def test_several_rankers_of_validation_data_are_made_one():
+    data = make_data()
+    twice = Arrays(data.inputs, torch.stack([data.ranks, data.ranks], 1))
+    recipe = Recipe(backbone="mlp", epochs=2, rankers="all")
+    one, other = (fit(recipe, twice, check, labels=LABELS).result.history for check in (data, twice))
+    assert [row["tau_b"] for row in one] == [row["tau_b"] for row in other]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranks": torch.full((80, 3), -5)}, "row 0 holds the rank -5"),
+        ({"weights": -torch.ones(80)}, r"row 0 has the weight -1\.0; expected a finite number from 0 up"),
+        ({"ranks": torch.zeros(80, 3)}, "expected ranks to be integers"),
+        ({"inputs": torch.zeros(80)}, r"expected inputs of shape \[N, \.\.\.\], got shape \[80\]"),
+    ],
+)
+def test_bad_arrays_are_named(change, message):
+    data = make_data()
+    with pytest.raises(DataError, match=message):
+        Arrays(**{"inputs": data.inputs, "ranks": data.ranks, **change})
+
+
+def test_augmentation_hears_of_every_epoch():
+    class Set:
+        def __init__(self):
+            self.epochs = []
+
+        def set_epoch(self, epoch):
+            self.epochs.append(epoch)
+
+        def __len__(self):
+            return 20
+
+        def __getitem__(self, index):
+            return make_data(20)[index]
+
+    data = Set()
+    fit(Recipe(method="lsep", backbone="mlp", epochs=3), data, None, labels=LABELS)
+    assert data.epochs == [0, 1, 2, 3, 4, 5]

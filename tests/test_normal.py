@@ -224,8 +224,25 @@ def test_bad_confidence(confidence):
 def test_bad_shapes_and_sigmas():
     with pytest.raises(DataError, match=r"\[2\] and \[3\]"):
         normal.p_first(torch.zeros(2), torch.ones(3))
-    with pytest.raises(DataError, match="positive sigmas"):
-        normal.p_first(torch.zeros(2), torch.zeros(2))
+    for function in (normal.p_first, normal.p_relevant, normal.partial_order, normal.canonical):
+        with pytest.raises(DataError, match=r"sigma is 0\.0 at \[1\]; expected a finite number above 0"):
+            function(torch.zeros(2), torch.tensor([1.0, 0.0]))
+        with pytest.raises(DataError, match=r"mu is nan at \[0\]"):
+            function(torch.tensor([float("nan"), 0.0]), torch.ones(2))
+
+
+@pytest.mark.parametrize("labels", [2, 10, 50, 300])
+def test_tied_labels_are_first_equally_often(labels):
+    found = normal.p_first(torch.full((labels,), 5.0).double(), torch.ones(labels).double())
+    assert (found - 1 / labels).abs().max() < 1e-6 / labels
+    tiny = normal.p_first(torch.full((labels,), 5.0).double(), torch.full((labels,), 1e-16).double())
+    assert (tiny - 1 / labels).abs().max() < 1e-6 / labels
+
+
+@pytest.mark.parametrize("labels", [2, 10, 30])
+def test_tied_labels_have_every_rank_equally_often(labels):
+    found = normal.p_rank(torch.full((labels,), 20.0).double(), torch.ones(labels).double())
+    assert (found[:, 1:] - 1 / labels).abs().max() < 1e-7
 
 
 def test_inputs_stay_and_batches_of_any_shape_work():

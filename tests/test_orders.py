@@ -250,3 +250,26 @@ def test_positions_refuse_what_they_would_lose():
         g.from_positions([[0, 1]])
     with pytest.raises(DataError, match="unranked is"):
         g.from_positions([[1, 2]], unranked="gone")
+
+
+def test_mappings_keep_the_labels_they_call_irrelevant():
+    assert g.to_ranks([{"a": 0, "b": 1}]).labels == ("a", "b")
+    with pytest.raises(DataError, match="label 'zzz' is not one of"):
+        g.to_ranks([{"zzz": 0, "a": 1}], labels=["a"])
+    with pytest.raises(DataError, match="is named twice"):
+        g.to_ranks([{"caf\u00e9": 0, "cafe\u0301": 1}])
+    with pytest.raises(DataError, match="expected labels to be texts, got None"):
+        g.to_ranks([{None: 1}])
+    with pytest.raises(DataError, match="label 'a' has rank inf"):
+        g.to_ranks([{"a": float("inf")}])
+
+
+def test_forms_of_arrays_and_frames():
+    frame = pd.DataFrame({"sky": [2, 0], "sun": [1, 1]})
+    assert g.to_text(frame, ["sky", "sun"]) == ["sky > sun", "sun"]
+    assert len(g.pairs(frame).instance) == 2
+    assert g.to_ranks(pd.Index(["a > b", "b"])).ranks.tolist() == [[2, 1], [0, 1]]
+    assert g.to_ranks(torch.tensor([[2, 1]], dtype=torch.bfloat16)).ranks.tolist() == [[2, 1]]
+    assert g.densify(torch.tensor([[0.5, 0.2]], requires_grad=True)).tolist() == [[2, 1]]
+    with pytest.raises(DataError, match="expected a sequence of labels, got 5"):
+        g.to_ranks(["a"], labels=5)

@@ -66,3 +66,15 @@ def test_files_that_are_no_recipes(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(DataError, match="expected named fields"):
         Recipe.read(tmp_path / "list.json")
+
+
+def test_the_constructor_checks_too():
+    with pytest.raises(DataError, match="epochs is '3'; expected a whole number"):
+        Recipe(epochs="3")
+    with pytest.raises(DataError, match="seed is -1; expected 0 or more"):
+        Recipe(seed=-1)
+
+
+def test_nothing_inside_settings_is_left_out_of_toml(tmp_path):
+    (tmp_path / "recipe.toml").write_text(Recipe(backbone_settings={"a": None, "b": 1}).to_toml())
+    assert Recipe.read(tmp_path / "recipe.toml").backbone_settings == {"b": 1}

@@ -25,6 +25,7 @@ class Buckets(NamedTuple):
 
     ranked: list[list[str]]
     unknown: list[str]
+    irrelevant: tuple[str, ...] = ()  # named as such; text leaves them out
 
 
 class OrderSyntaxError(ValueError):

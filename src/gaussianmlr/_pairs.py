@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from gaussianmlr.normal import log_cdf_and_slope
+from gaussianmlr.normal import log_cdf, log_cdf_and_slope
 
 BLOCK = 1 << 17  # elements compared at once: small enough for the cache, large enough for the cores
 
@@ -61,15 +60,34 @@ class _MeanOverPairs(torch.autograd.Function):
                 of_above, of_below = (part.masked_fill(no_pair, 0.0) * -weight for part in by_logvar)
                 logvar_grad.index_add_(0, n, of_below)
                 logvar_grad.index_put_((n, u), of_above.sum(-1), accumulate=True)
-        ctx.save_for_backward(mu_grad, logvar_grad)
+        ctx.save_for_backward(mu, logvar, ranks, mu_grad, logvar_grad)
         return loss
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         each = grad.unsqueeze(-1)
-        mu_grad, logvar_grad = ctx.saved_tensors
+        mu, logvar, ranks, mu_grad, logvar_grad = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is asked for: the gradient needs a graph
+            free = [part for part in (mu, logvar) if part is not None and part.requires_grad]
+            found = iter(torch.autograd.grad(_plainly(mu, logvar, ranks), free, grad, create_graph=True))
+            mu_found = next(found) if mu.requires_grad else None
+            return mu_found, next(found, None), None
         return each * mu_grad, None if logvar_grad is None else each * logvar_grad, None
+
+
+def _plainly(mu: Tensor, logvar: Tensor | None, ranks: Tensor) -> Tensor:
+    """The same mean by operations that autograd knows, all pairs held at once."""
+    n, u = (ranks > 0).nonzero(as_tuple=True)
+    difference = mu[n, u].unsqueeze(-1) - mu[n]
+    if logvar is None:
+        logs = torch.nn.functional.logsigmoid(difference)
+    else:
+        variance = logvar.exp()
+        logs = log_cdf(difference * (variance[n, u].unsqueeze(-1) + variance[n]).rsqrt())
+    no_pair = (ranks[n, u].unsqueeze(-1) <= ranks[n]) | (ranks[n] < 0)
+    weights = pair_counts(ranks).clamp(min=1).to(mu.dtype).reciprocal()
+    rows = logs.masked_fill(no_pair, 0.0).sum(-1) * -weights[n]
+    return torch.zeros_like(weights).index_add(0, n, rows)
 
 
 # log P of a block of rows, its slope by mu_u - mu_v, and its slopes by both log-variances.

@@ -45,7 +45,13 @@ def _knots(mu: Tensor, sigma: Tensor) -> Tensor:
     # Detached: with fixed nodes the derivative of the sum is the sum of the derivatives.
     mu, sigma = mu.detach(), sigma.detach()
     steps = torch.tensor(_KNOTS, dtype=mu.dtype, device=mu.device)
-    return (mu.unsqueeze(-1) + sigma.unsqueeze(-1) * steps).flatten(1)
+    # Each label moves its inner knots by its own share of a step (multiples of the golden ratio), so
+    # that the knots of tied labels lie between each other: the grid gets finer as the integrand does.
+    place = torch.arange(mu.shape[-1], dtype=mu.dtype, device=mu.device)
+    moved = (place * 0.6180339887498949).frac().sub(0.5).mul(1.5).unsqueeze(-1)
+    inner = torch.ones_like(steps)
+    inner[0] = inner[-1] = 0.0
+    return (mu.unsqueeze(-1) + sigma.unsqueeze(-1) * (steps + moved * inner)).flatten(1)
 
 
 def _grid(knots: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,8 +28,8 @@ class Ranks(NamedTuple):
 
 def check_labels(labels: Iterable[object]) -> tuple[str, ...]:
     """Labels as distinct, non-empty texts in Unicode's composed form (NFC)."""
-    if isinstance(labels, str):
-        raise DataError(f"expected a sequence of labels, got the text {labels!r}")
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise DataError(f"expected a sequence of labels, got {labels!r}")
     found: list[str] = []
     for label in labels:
         if not isinstance(label, str | int | np.integer) or isinstance(label, bool):
@@ -114,8 +114,11 @@ def _is_number(value: object) -> bool:
 
 def rectangle(rows: Any, width: int | None = None) -> npt.NDArray[Any]:
     """Rows of numbers as one array; `width` is the number of columns expected, where it is known."""
-    if hasattr(rows, "detach"):  # a tensor, wherever it lives
-        rows = rows.detach().cpu().numpy()
+    if is_frame(rows):
+        rows = rows.to_numpy()
+    if hasattr(rows, "detach"):  # a tensor, wherever it lives and whatever numpy knows of its type
+        rows = rows.detach().cpu()
+        rows = (rows.double() if rows.is_floating_point() else rows).numpy()
     if not hasattr(rows, "dtype"):
         rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
         widths = Counter(len(row) for row in rows if _is_listing(row))
@@ -173,13 +176,20 @@ def from_rows(rows: list[Any], wanted: tuple[str, ...] | None, index: Sequence[o
     if problems:
         raise DataError.of_rows("orders cannot be read", problems, len(rows))
     labels = wanted or tuple(
-        sorted({label for ranked, unknown in read for bucket in (*ranked, unknown) for label in bucket})
+        sorted(
+            {
+                label
+                for row in read
+                for bucket in (*row.ranked, row.unknown, row.irrelevant)
+                for label in bucket
+            }
+        )
     )
     if not labels:
         raise DataError(f"no label occurs in {len(rows)} orders; give labels=[...]")
     column = {label: number for number, label in enumerate(labels)}
     ranks = np.zeros((len(read), len(labels)), dtype=np.int64)
-    for target, (ranked, unknown) in zip(ranks, read):
+    for target, (ranked, unknown, _) in zip(ranks, read):
         for rank, bucket in enumerate(reversed(ranked), start=1):
             target[[column[label] for label in bucket]] = rank
         target[[column[label] for label in unknown]] = UNKNOWN
@@ -220,21 +230,24 @@ def _read_bucket(bucket: object) -> list[str]:
 def _read_mapping(row: Mapping[Any, Any]) -> Buckets:
     by_rank: dict[int, list[str]] = {}
     for label, rank in row.items():
-        if not _is_number(rank) or rank != rank or rank != int(rank) or rank < UNKNOWN:
+        if not isinstance(label, str | int) or isinstance(label, bool):
+            raise OrderSyntaxError(f"expected labels to be texts, got {shorten(label)}")
+        if not _is_number(rank) or not np.isfinite(rank) or rank != int(rank) or rank < UNKNOWN:
             raise OrderSyntaxError(
                 f"label {label!r} has rank {rank!r}; expected 0, 1, 2, ..., or -1 for unknown"
             )
         by_rank.setdefault(int(rank), []).append(str(label))
     unknown = by_rank.pop(UNKNOWN, [])
-    by_rank.pop(IRRELEVANT, None)
-    return Buckets([by_rank[rank] for rank in sorted(by_rank, reverse=True)], unknown)
+    irrelevant = tuple(by_rank.pop(IRRELEVANT, []))
+    return Buckets([by_rank[rank] for rank in sorted(by_rank, reverse=True)], unknown, irrelevant)
 
 
 def _check_buckets(buckets: Buckets, known: frozenset[str] | None) -> Buckets:
     ranked = [[normal_form(label) for label in bucket] for bucket in buckets.ranked]
     unknown = [normal_form(label) for label in buckets.unknown]
+    irrelevant = tuple(normal_form(label) for label in buckets.irrelevant)
     home: dict[str, int] = {}
-    for number, bucket in enumerate([*ranked, unknown]):
+    for number, bucket in enumerate([*ranked, unknown, irrelevant]):
         for label in bucket:
             if not label:
                 raise OrderSyntaxError("an empty label; every label needs a name")
@@ -244,10 +257,12 @@ def _check_buckets(buckets: Buckets, known: frozenset[str] | None) -> Buckets:
                 raise OrderSyntaxError(f"label {label!r} is named twice; name each label once")
             if label in home and number == len(ranked):
                 raise OrderSyntaxError(f"label {label!r} is both ranked and unknown; name each label once")
+            if label in home and number > len(ranked):
+                raise OrderSyntaxError(f"label {label!r} is named twice; name each label once")
             if label in home:
                 raise OrderSyntaxError(f"label {label!r} stands above and below itself; name each label once")
             home[label] = number
-    return Buckets(ranked, unknown)
+    return Buckets(ranked, unknown, irrelevant)
 
 
 def normal_form(label: str) -> str:
@@ -262,7 +277,9 @@ def dense(values: FloatArray, relevant: npt.NDArray[np.bool_], tolerance: float 
     counted = np.take_along_axis(relevant, order, axis=1)
     steps = counted.astype(np.int64)
     with np.errstate(invalid="ignore"):  # -inf minus -inf, where neither counts
-        tied = ascending[:, 1:] - ascending[:, :-1] <= tolerance
+        # 1.2 - 1.1 is a little more than 0.1 in floats; such a hair is no difference.
+        hair = 4 * np.finfo(np.float64).eps * np.abs(ascending[:, 1:]) if tolerance > 0 else 0.0
+        tied = ascending[:, 1:] - ascending[:, :-1] <= tolerance + hair
     steps[:, 1:] -= counted[:, :-1] & tied
     ranks = np.zeros_like(steps)
     np.put_along_axis(ranks, order, np.where(counted, steps.cumsum(axis=1), 0), axis=1)

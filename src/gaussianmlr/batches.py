@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -69,10 +70,40 @@ class Arrays:
         for name in ("inputs", "ranks", "weights"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, torch.as_tensor(value))
+                object.__setattr__(self, name, as_tensor(value))
+        object.__setattr__(self, "inputs", as_input(self.inputs))
+        self._check()
+
+    def _check(self) -> None:
         lengths = {len(part) for part in (self.inputs, self.ranks, self.weights) if part is not None}
         if len(lengths) != 1:
             raise DataError(f"inputs, ranks and weights must have one length, got {sorted(lengths)}")
+        if self.inputs.ndim < 2:
+            raise DataError(f"expected inputs of shape [N, ...], got shape {list(self.inputs.shape)}")
+        if self.ranks.ndim not in (2, 3) or self.ranks.is_floating_point():
+            raise DataError(
+                "expected ranks to be integers of shape [N, K] or [N, R, K], "
+                f"got {self.ranks.dtype} of shape {list(self.ranks.shape)}"
+            )
+        if len(self.ranks) and self.ranks.min() < -1:
+            row = int((self.ranks < -1).flatten(1).any(1).nonzero()[0])
+            raise DataError(
+                f"row {row} holds the rank {self.ranks[row].min()}; expected -1 (unknown), 0, 1, 2, ..."
+            )
+        if self.weights is not None and not bool(((self.weights >= 0) & self.weights.isfinite()).all()):
+            row = int((~((self.weights >= 0) & self.weights.isfinite())).nonzero()[0])
+            raise DataError(
+                f"row {row} has the weight {self.weights[row]}; expected a finite number from 0 up"
+            )
+
+    def fingerprint(self) -> str:
+        """A SHA-256 of the contents."""
+        digest = hashlib.sha256()
+        for part in (self.inputs, self.ranks, self.weights):
+            if part is not None:
+                digest.update(f"{part.dtype} {list(part.shape)}".encode())
+                digest.update(part.contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -88,6 +119,24 @@ class Arrays:
             ranks = one_ranker(ranks, where, self.seed, epoch)
         found = (self.inputs[where], ranks)
         return found if self.weights is None else (*found, self.weights[where])
+
+
+def as_tensor(values: Any) -> Tensor:
+    """Arrays of any layout, frames and tensors as a tensor."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "biuf":
+            raise DataError(f"expected numbers, got an array of {values.dtype}")
+        values = np.ascontiguousarray(values)  # torch knows no negative strides
+    return torch.as_tensor(values).detach()
+
+
+def as_input(x: Tensor) -> Tensor:
+    """Inputs as networks take them: bytes stay bytes, every other number is in single precision."""
+    if x.dtype in (torch.float32, torch.float16, torch.bfloat16) or (x.dtype == torch.uint8 and x.ndim == 4):
+        return x
+    return x.float()
 
 
 def one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
@@ -135,10 +184,12 @@ def batches(
     rank, world : int
         Which of how many processes this is.
     epoch : int
-        Handed to sets that want to know it.
+        Handed to sets that want to know it, by `set_epoch` or ``tensors_at(indices, epoch)``.
     workers : int
         Processes that load.
     """
+    if hasattr(data, "set_epoch"):
+        data.set_epoch(epoch)  # augmentation draws anew
     whole = [order[start : start + batch_size] for start in range(0, len(order), batch_size)][first:]
     shares = [(part[rank::world], len(part)) for part in whole]
     fetch = _Fetch(data, shares, epoch)
@@ -163,7 +214,7 @@ class _Fetch(Dataset[Batch]):
     def __getitem__(self, number: int) -> Batch:
         indices, whole = self.shares[number]
         parts = fetch(self.data, indices.tolist(), self.epoch)
-        return Batch(parts[0], parts[1], parts[2] if len(parts) > 2 else None, whole)
+        return Batch(as_input(parts[0]), parts[1], parts[2] if len(parts) > 2 else None, whole)
 
 
 def fetch(data: RankedSet, indices: list[int], epoch: int = 0) -> tuple[Tensor, ...]:
@@ -172,8 +223,9 @@ def fetch(data: RankedSet, indices: list[int], epoch: int = 0) -> tuple[Tensor, 
         return data.tensors(indices, epoch)
     if hasattr(data, "tensors_at"):
         return tuple(data.tensors_at(indices, epoch))
-    if hasattr(data, "tensors"):
-        return tuple(data.tensors(np.asarray(indices, dtype=np.int64)))
+    whole = getattr(data, "tensors", None)
+    if callable(whole):  # torch's TensorDataset has a tuple of that name
+        return tuple(whole(np.asarray(indices, dtype=np.int64)))
     many = getattr(data, "__getitems__", None)
     items = many(indices) if many else [data[index] for index in indices]
     if not items:  # a process may have no share of the last batch

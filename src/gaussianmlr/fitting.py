@@ -10,11 +10,13 @@ import torch
 from torch import nn
 
 from gaussianmlr.backbones import parameter_groups
-from gaussianmlr.batches import RankedSet, batches, fetch
+from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
 from gaussianmlr.checkpoints import RunFolder
+from gaussianmlr.data import RankedData
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
+from gaussianmlr.rankers import aggregate
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Result, Watcher, train
 
@@ -31,10 +33,10 @@ class Fitted:
 
 def fit(
     recipe: Recipe,
-    data: RankedSet,
-    validation: RankedSet | None,
+    data: RankedSet | RankedData,
+    validation: RankedSet | RankedData | None,
     *,
-    labels: tuple[str, ...],
+    labels: tuple[str, ...] | None = None,
     out: str | Path | None = None,
     inputs: Inputs | None = None,
     fingerprint: str = "",
@@ -53,16 +55,17 @@ def fit(
     recipe : Recipe
         Every setting.
     data, validation : RankedSet
-        Items ``(input, ranks)`` or ``(input, ranks, weight)``; see `batches.RankedSet`.
-    labels : tuple of str
-        Names of the columns of ranks.
+        Items ``(input, ranks)`` or ``(input, ranks, weight)``, see `batches.RankedSet`; or
+        `RankedData` with features. Several rankers of validation data are made one.
+    labels : tuple of str, optional
+        Names of the columns of ranks; `RankedData` knows them.
     out : path-like, optional
         Folder of the run. The same call goes on where an earlier one was cut; the model ends up in
         ``out/model``.
     inputs : Inputs, optional
         More about what the model takes, kept with it.
     fingerprint : str
-        Of the data; a folder of a run on other data is refused.
+        Of the data; a folder of a run on other data is refused. Found where it is not given.
     backbone : nn.Module, optional
         A backbone of your own, in place of the recipe's.
     accelerator, devices, nodes, strategy, loggers
@@ -82,8 +85,14 @@ def fit(
     """
     from lightning.fabric import Fabric
 
+    labels = labels or getattr(data, "labels", None)
+    if labels is None:
+        raise DataError("expected labels, the names of the columns of ranks")
+    data = _as_set(data, drawn=recipe.rankers == "all", seed=recipe.seed)
+    validation = None if validation is None else _as_set(validation, drawn=False, seed=recipe.seed)
     if len(data) == 0:
         raise DataError("expected at least one instance to train on, got none")
+    fingerprint = fingerprint or f"{_fingerprint(data)} {_fingerprint(validation)}"
     first = fetch(data, [0])
     width = first[1].shape[-1]
     if width != len(labels):
@@ -133,6 +142,28 @@ def fit(
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
     return Fitted(model, result)
+
+
+def _as_set(data: RankedSet | RankedData, *, drawn: bool, seed: int) -> RankedSet:
+    """Data in a form that batches can be taken of; a ranker is drawn each epoch where it is asked for."""
+    if isinstance(data, RankedData):
+        if data.features is None:
+            raise DataError(f"expected features, got {data!r}; data.RankedImages makes a set of pictures")
+        several = drawn and data.by_ranker is not None
+        ranks = data.by_ranker if several else data.ranks
+        weights = None if data.weights is None else data.weights.astype("float32")
+        return Arrays(data.features, ranks, weights, seed)
+    if isinstance(data, Arrays) and data.ranks.ndim == 3 and not drawn:
+        return Arrays(data.inputs, aggregate(data.ranks.numpy()), data.weights, data.seed)
+    return data
+
+
+def _fingerprint(data: RankedSet | None) -> str:
+    """What tells data from other data; a set that cannot say it is known by its description."""
+    if data is None:
+        return "none"
+    known = getattr(data, "fingerprint", None)
+    return str(known()) if callable(known) else f"{type(data).__name__} {len(data)}"
 
 
 @torch.no_grad()

@@ -89,7 +89,7 @@ def gmlr(
     tensor(True)
     """
     mu, ranks = _check(mu, ranks, supervision)
-    logvar, _ = _check(logvar, ranks, supervision)
+    logvar = _check(logvar, ranks, supervision)[0].to(mu.dtype)
     z = mu * torch.exp(-0.5 * logvar)
     relevance = _mean_over_known(log_cdf(torch.where(ranks > 0, z, -z)), ranks)
     return reduce(mean_over_pairs(mu, logvar, ranks) - relevance, reduction)
@@ -324,7 +324,7 @@ def crpc(
 
 def _check(values: Tensor, ranks: Tensor, supervision: Supervision) -> tuple[Tensor, Tensor]:
     """Values in float32 or better, ranks under the supervision."""
-    if values.ndim != 2 or values.shape != ranks.shape:
+    if values.ndim != 2 or tuple(values.shape) != tuple(ranks.shape):
         raise DataError(
             "expected outputs and ranks of one shape [N, K], "
             f"got {list(values.shape)} and {list(ranks.shape)}"
@@ -337,10 +337,15 @@ def _check(values: Tensor, ranks: Tensor, supervision: Supervision) -> tuple[Ten
 
 
 def _supervised(ranks: Tensor, supervision: Supervision) -> Tensor:
+    if not isinstance(ranks, Tensor):
+        raise DataError(
+            f"expected ranks to be a tensor, got {type(ranks).__name__}; torch.as_tensor makes one"
+        )
     if ranks.is_floating_point() or ranks.is_complex() or ranks.dtype == torch.bool:
         raise DataError(f"expected ranks to be integers, got {ranks.dtype}")
     if supervision not in ("strong", "weak"):
         raise DataError(f"supervision is 'strong' or 'weak', not {supervision!r}")
+    ranks = ranks.long()  # narrow types would overflow where the virtual label moves ranks up
     return orders.weak(ranks) if supervision == "weak" else ranks
 
 

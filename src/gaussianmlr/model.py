@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gaussianmlr._version import __version__
+from gaussianmlr.batches import as_input, as_tensor
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
@@ -76,7 +77,7 @@ class Model:
         batch_size : int
             How many go through the network at once.
         """
-        x = torch.as_tensor(inputs)
+        x = as_tensor(inputs)
         device = next(self.network.parameters()).device
         self.network.eval()
         parts = [
@@ -93,9 +94,7 @@ class Model:
         )
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
-        if x.ndim == 2 and not x.is_floating_point():
-            x = x.float()
-        outputs: dict[str, Tensor] = self.network(x.float() if x.dtype == torch.float64 else x)
+        outputs: dict[str, Tensor] = self.network(as_input(x))
         return outputs
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -123,10 +122,11 @@ class Model:
                     shutil.rmtree(old, ignore_errors=True)
                     final.rename(old)
         except OSError as error:
+            if old is not None and not final.exists():
+                old.rename(final)  # the old model is better than none
             raise DataError(f"cannot write the model to {final}: {error.strerror or error}") from None
-        finally:
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
         return final
 
     def _write(self, folder: Path) -> None:

@@ -114,7 +114,7 @@ def to_ranks(orders: object, labels: Iterable[object] | None = None) -> Ranks:
         return from_frame(orders, wanted)
     if isinstance(orders, str | Mapping) or not isinstance(orders, Iterable):
         raise DataError(f"expected a sequence of orders, got {shorten(orders)}; put a single order in a list")
-    index = index_of(orders) if hasattr(orders, "to_numpy") else None  # a pandas Series
+    index = index_of(orders) if hasattr(orders, "iloc") else None  # a pandas Series
     rows = as_rows(orders)
     if len(rows) == 0 and wanted is not None:
         return Ranks(np.zeros((0, len(wanted)), dtype=np.int64), wanted)
@@ -152,7 +152,7 @@ def to_lists(ranks: object, labels: Iterable[object]) -> list[list[Any]]:
     [[['mountain'], ['sky', 'cloud']], [{'unknown': ['cloud']}]]
     """
     rows: list[list[Any]] = []
-    for ranked, unknown in _buckets(ranks, labels):
+    for ranked, unknown, _ in _buckets(ranks, labels):
         rows.append([*ranked, {"unknown": unknown}] if unknown else [*ranked])
     return rows
 
@@ -227,6 +227,8 @@ def densify(
     array([[3, 2, 1, 0]])
     >>> densify([[5, 3, 2, 1]], threshold=1, tolerance=1)
     array([[2, 1, 1, 0]])
+    >>> densify([[1.0, 1.1, 1.2]], tolerance=0.1)
+    array([[1, 1, 1]])
     """
     numbers = _floats(values, "values")
     if not (np.isfinite(threshold) and np.isfinite(tolerance) and tolerance >= 0):
@@ -293,6 +295,8 @@ def _buckets(ranks: object, labels: Iterable[object]) -> list[Buckets]:
 
 
 def _floats(values: npt.ArrayLike, what: str) -> FloatArray:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
     try:
         matrix = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -67,9 +67,7 @@ class Recipe:
     )
     patience: int | None = _about(None, "Stop after so many epochs without a better one.")
     seed: int = _about(0, "Seed of everything random.")
-    precision: Literal["32-true", "16-mixed", "bf16-mixed", "64-true"] = _about(
-        "32-true", "Lightning's precision."
-    )
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = _about("32-true", "Lightning's precision.")
     channels_last: bool = _about(True, "Memory layout that makes convolutions quicker.")
     rankers: Literal["aggregate", "all"] = _about(
         "aggregate", "Train on the aggregated order, or on one ranker's order drawn anew each epoch."
@@ -78,6 +76,11 @@ class Recipe:
     workers: int = _about(0, "Processes that load data.")
 
     def __post_init__(self) -> None:
+        for name, kind in typing.get_type_hints(type(self)).items():
+            object.__setattr__(self, name, _fit(name, getattr(self, name), kind))
+        for name in ("seed", "workers"):
+            if getattr(self, name) < 0:
+                raise DataError(f"{name} is {getattr(self, name)}; expected 0 or more")
         for name in ("epochs", "batch_size", "accumulate", "decay_every"):
             if getattr(self, name) < 1:
                 raise DataError(f"{name} is {getattr(self, name)}; expected 1 or more")
@@ -103,7 +106,7 @@ class Recipe:
         for name, value in fields.items():
             if name not in kinds:
                 raise DataError(f"no field {name!r} in a recipe; {_nearest(name, list(kinds))}")
-            checked[name] = _fit(name, value, kinds[name])
+            checked[name] = value
         return cls(**checked)
 
     @classmethod
@@ -178,7 +181,11 @@ def _spell(options: tuple[Any, ...]) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items()) + " }"
+        return (
+            "{ "
+            + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items() if one is not None)
+            + " }"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -23,7 +23,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from gaussianmlr._stage import StageParts, laid_out, lay_out, make_schedule, reduced
 from gaussianmlr.backbones import refresh_statistics
-from gaussianmlr.batches import Batch, RankedSet, batch_count, batches, epoch_order, fetch
+from gaussianmlr.batches import Batch, RankedSet, as_input, batch_count, batches, epoch_order, fetch
 from gaussianmlr.checkpoints import RunFolder, Standing
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method, begin_stage
@@ -214,7 +214,7 @@ class _Run:
             first=standing.batch,
             rank=self.fabric.global_rank,
             world=world,
-            epoch=standing.epoch,
+            epoch=number * recipe.epochs + standing.epoch,
             workers=recipe.workers,
         )
         for batch in shares:
@@ -285,7 +285,7 @@ class _Run:
         """Give batch norms the statistics of the weights as they are, from a few hundred instances."""
         size = self.recipe.batch_size
         starts = range(0, min(len(order) // size * size, _REFRESHED), size)
-        inputs = (fetch(self.data, order[start : start + size].tolist())[0] for start in starts)
+        inputs = (as_input(fetch(self.data, order[start : start + size].tolist())[0]) for start in starts)
         refresh_statistics(
             network, (laid_out(self.fabric.to_device(x), self.recipe.channels_last) for x in inputs)
         )

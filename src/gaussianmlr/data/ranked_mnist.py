@@ -133,6 +133,17 @@ class RankedMNIST:
         images, ranks = self.tensors(np.array([self._within(index) for index in indices], np.int64))
         return list(zip(images, ranks))
 
+    def fingerprint(self) -> str:
+        """What the images depend on, as text: setting, seed, split, size, digits.
+
+        Examples
+        --------
+        >>> RankedMNIST("gray-s", "test", size=3, digits="embedded").fingerprint()[:24]
+        'ranked-mnist gray-s test'
+        """
+        about = f"{self.setting.pictures} {self.setting.factor} size={self.size} start={self.start}"
+        return f"ranked-mnist {self.name} {self.split} seed={self.seed} {about} digits={len(self.digits)}"
+
     @property
     def name(self) -> str:
         """The name of the setting."""

@@ -56,7 +56,7 @@ class Reading(NamedTuple):
     scores : Tensor [N, K]
         Larger = more significant; a label is relevant where its score is above zero.
     p_relevant : Tensor [N, K]
-        Probability of relevance, above one half exactly where the score is above zero.
+        Probability of relevance; never on the other side of one half than the score of zero.
     mu, sigma : Tensor [N, K] or None
         Significances, for methods that have them.
     """
@@ -69,7 +69,8 @@ class Reading(NamedTuple):
     @classmethod
     def of_scores(cls, scores: Tensor) -> Reading:
         """Reading of a method whose scores are log-odds of relevance."""
-        return cls(scores, torch.sigmoid(scores))
+        exact = scores if scores.dtype == torch.float64 else scores.float()
+        return cls(scores, torch.sigmoid(exact))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
-from gaussianmlr.normal import Significance, p_relevant
+from gaussianmlr.normal import Significance
 
 
 @register
@@ -47,8 +47,8 @@ class Gmlr(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.bound > 0:
-            raise DataError(f"expected a bound above 0 for the log-variance, got {self.bound}")
+        if not isinstance(self.bound, int | float) or not 0 < self.bound < 1e6:
+            raise DataError(f"expected a bound above 0 for the log-variance, got {self.bound!r}")
         if self.gauge not in ("free", "canonical"):
             raise DataError(f"gauge is 'free' or 'canonical', not {self.gauge!r}")
 
@@ -56,16 +56,21 @@ class Gmlr(Method):
         self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
     ) -> Tensor:
         """Negative log-likelihood of the orders."""
-        logvar = self._logvar(outputs)
+        logvar = self._logvar(outputs, ranks)
         return losses.gmlr(outputs["mu"], logvar, ranks, supervision=self.supervision, reduction=reduction)
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores are the means."""
         mu, sigma = Significance(outputs["mu"], torch.exp(0.5 * self._logvar(outputs)))
-        return Reading(mu, p_relevant(mu, sigma), mu, sigma)
+        # Not normal.p_relevant: what the method bounds itself needs no check, and traces into one graph.
+        return Reading(mu, torch.special.ndtr(mu.to(sigma.dtype) / sigma), mu, sigma)
 
-    def _logvar(self, outputs: Outputs) -> Tensor:
+    def _logvar(self, outputs: Outputs, ranks: Tensor | None = None) -> Tensor:
         # Half precision would round the variances before the loss gets to see them.
         raw = outputs["logvar"].float() if outputs["logvar"].dtype != torch.float64 else outputs["logvar"]
         logvar = self.bound * torch.tanh(raw / self.bound)
-        return logvar - logvar.mean(-1, keepdim=True) if self.gauge == "canonical" else logvar
+        if self.gauge == "free":
+            return logvar
+        known = torch.ones_like(logvar) if ranks is None else (ranks >= 0).to(logvar.dtype)
+        mean = (logvar * known).sum(-1, keepdim=True) / known.sum(-1, keepdim=True).clamp(min=1.0)
+        return logvar - mean

@@ -63,7 +63,10 @@ class Lsep(Method):
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores with zero as threshold, as `reading` says."""
-        score, margin = outputs["score"], outputs["score"] - outputs["threshold"]
+        score, threshold = outputs["score"], outputs["threshold"]
+        if score.dtype != torch.float64:  # half precision would round small margins to nothing
+            score, threshold = score.float(), threshold.float()
+        margin = score - threshold
         scores = margin if self.reading == "margin" else _in_the_order_of(score, margin)
         return Reading(scores, torch.sigmoid(margin))
 

@@ -93,7 +93,7 @@ def ece(probabilities: Input, ranks: Input, *, bins: int = 15) -> Result:
 
 def _bin(probabilities: Input, ranks: Input, bins: int) -> tuple[Tensor, Tensor, torch.device | None]:
     """The edges, and for each bin the count, the sum of probabilities and the number that came true."""
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise DataError(f"expected bins to be a number from 1 up, got {bins!r}")
     table, home = as_tensor(probabilities, "probabilities")
     order, other_home = read_ranks(ranks)

@@ -5,6 +5,7 @@ The same as scikit-learn's metrics of the same names, ties included, with unknow
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from gaussianmlr.errors import DataError
@@ -135,7 +136,7 @@ def ndcg(scores: Input, ranks: Input, *, k: int | None = None, reduction: Reduct
 
 def check_places(k: int | None) -> None:
     """Refuse a k that is no number of places."""
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise DataError(f"expected k to be a number of places from 1 up, or None, got {k!r}")
 
 
