@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
+import torch
 
 from gaussianmlr import DataError
 from gaussianmlr.data import from_arrays, read_mat, read_table
@@ -280,3 +281,24 @@ def test_matlab(tmp_path):
         read_mat(path)
     with pytest.raises(DataError, match="does not exist"):
         read_mat(tmp_path / "none.mat")
+
+
+def test_graded_frames_keep_their_labels():
+    frame = pd.DataFrame({"joy": [0.7], "fear": [0.3]})
+    assert from_arrays(None, frame, threshold=0).labels == ("joy", "fear")
+
+
+def test_rankers_come_as_lists_and_tensors_too():
+    ranks = [[[2, 1], [1, 2]], [[1, 0], [1, 0]]]
+    for given in (ranks, np.array(ranks), torch.tensor(ranks)):
+        data = from_arrays(None, given, labels="ab")
+        assert data.by_ranker.shape == (2, 2, 2)
+        assert data.orders() == ["a = b", "a"]
+
+
+def test_settings_that_would_be_lost_are_refused():
+    frame = pd.DataFrame({"x": [1.0], "label:a": [1], "label:b": [-1]})
+    with pytest.raises(DataError, match=r"a tolerance of 0\.1 is for grades; give a threshold too"):
+        read_table(frame, tolerance=0.1)
+    with pytest.raises(DataError, match="missing is 'error', 'unknown' or 'irrelevant', not 'foo'"):
+        read_table(frame, missing="foo")

@@ -26,16 +26,22 @@ class Grading:
     tolerance: float = 0.0
     missing: Missing = "error"
 
+    def __post_init__(self) -> None:
+        if self.missing not in ("error", "unknown", "irrelevant"):
+            raise DataError(f"missing is 'error', 'unknown' or 'irrelevant', not {self.missing!r}")
+        if self.tolerance and self.threshold is None:
+            raise DataError(
+                f"a tolerance of {self.tolerance} is for grades; give a threshold too, such as threshold=0"
+            )
+
     def ranks(self, values: Any) -> IntArray:
         """Ranks of [N, K] numbers."""
-        if self.threshold is None and self.tolerance == 0:
+        if self.threshold is None:
             if self.missing != "error":
                 gap = UNKNOWN if self.missing == "unknown" else 0
                 values = np.where(np.isnan(np.asarray(values, dtype=np.float64)), gap, values)
             return to_ranks(values).ranks
-        return densify(
-            values, threshold=self.threshold or 0.0, tolerance=self.tolerance, missing=self.missing
-        )
+        return densify(values, threshold=self.threshold, tolerance=self.tolerance, missing=self.missing)
 
 
 @dataclass(frozen=True)

@@ -172,12 +172,14 @@ def from_arrays(
     """
     wanted = None if labels is None else tuple(labels)
     grading = Grading(threshold, tolerance, missing)
-    array = orders if isinstance(orders, np.ndarray) else None
+    if threshold is not None and wanted is None and hasattr(orders, "columns"):
+        wanted = tuple(map(str, orders.columns))
+    array = _several(orders)
     by_ranker = None
-    if array is not None and array.ndim == 3:
+    if array is not None:
         by_ranker = grading.ranks(array.reshape(-1, array.shape[2])).reshape(array.shape)
         orders = aggregated(by_ranker, aggregate)
-    elif threshold is not None or tolerance or missing != "error":
+    elif threshold is not None or missing != "error":
         orders = grading.ranks(orders)
     ranks, found = to_ranks(orders, wanted)
     return RankedData(
@@ -191,6 +193,19 @@ def from_arrays(
         feature_names=None if feature_names is None else tuple(feature_names),
         source=source,
     )
+
+
+def _several(orders: Any) -> npt.NDArray[Any] | None:
+    """Numbers of three dimensions as an array: the orders of several rankers."""
+    if hasattr(orders, "detach"):
+        orders = orders.detach().cpu().numpy()
+    if isinstance(orders, list | tuple):
+        try:
+            orders = np.asarray(orders)
+        except ValueError:  # ragged, so no array of numbers
+            return None
+    is_array = isinstance(orders, np.ndarray) and orders.ndim == 3 and orders.dtype.kind in "biuf"
+    return orders if is_array else None
 
 
 def read_mat(
