@@ -54,11 +54,11 @@ def _options(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for models, numbers and the picture.")] = Path("demo"),
-    images: Annotated[int, typer.Option(help="Training images an epoch.")] = 3_500,
+    images: Annotated[int, typer.Option(help="Training images an epoch.")] = 4_000,
     epochs: Annotated[int, typer.Option(help="Epochs.")] = 6,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Train on small canvases of embedded digits, and show what the model says. About two minutes."""
+    """Train on small canvases of embedded digits, and show what the model says. Two to three minutes."""
     from gaussianmlr import demo as demonstration
     from gaussianmlr.console import ConsoleWatcher, metrics_table
 
