@@ -128,8 +128,7 @@ def fit(
         groups=lambda rate, factor: parameter_groups(network, rate, factor),
         watcher=watcher,
     )
-    history = [row for row in result.history if "tau_b" in row]
-    last_stage = [row for row in history if row["stage"] == method.stages[-1].name]
+    whole = any(row["stage"] == method.stages[-1].name for row in result.history)
     facts: dict[str, Any] = {
         "images": result.images,
         "seconds": round(result.seconds, 1),
@@ -137,7 +136,7 @@ def fit(
         "interrupted": result.interrupted,
     }
     model = Model(network, method, labels, recipe, about, facts)
-    if last_stage and validation is not None:
+    if whole and validation is not None:
         facts["metrics"], facts["measured_on"] = evaluate(model, validation, recipe.batch_size), "validation"
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)

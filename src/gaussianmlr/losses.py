@@ -25,7 +25,7 @@ from torch.nn import functional
 from gaussianmlr import orders
 from gaussianmlr._pairs import mean_over_pairs
 from gaussianmlr.errors import DataError
-from gaussianmlr.normal import log_cdf
+from gaussianmlr.normal import log_cdf, single_or_better
 
 __all__ = [
     "binary_relevance",
@@ -331,9 +331,7 @@ def _check(values: Tensor, ranks: Tensor, supervision: Supervision) -> tuple[Ten
         )
     if not values.is_floating_point():
         raise DataError(f"expected outputs to be floats, got {values.dtype}")
-    if values.dtype not in (torch.float32, torch.float64):
-        values = values.to(torch.float32)
-    return values, _supervised(ranks, supervision)
+    return single_or_better(values), _supervised(ranks, supervision)
 
 
 def _supervised(ranks: Tensor, supervision: Supervision) -> Tensor:

@@ -66,7 +66,7 @@ def log_cdf(z: Tensor) -> Tensor:
     >>> log_cdf(torch.tensor([-1e4, 0.0, 20.0], dtype=torch.float64))
     tensor([-5.0000e+07, -6.9315e-01, -2.7536e-89], dtype=torch.float64)
     """
-    return _LogCdf.apply(_single_or_better(z))  # type: ignore[no-any-return, no-untyped-call]
+    return _LogCdf.apply(single_or_better(z))  # type: ignore[no-any-return, no-untyped-call]
 
 
 def inverse_mills(z: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ def inverse_mills(z: Tensor) -> Tensor:
     >>> inverse_mills(torch.tensor([-1000.0, 0.0]))
     tensor([1.0000e+03, 7.9788e-01])
     """
-    return _InverseMills.apply(_single_or_better(z))  # type: ignore[no-any-return, no-untyped-call]
+    return _InverseMills.apply(single_or_better(z))  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _LogCdf(torch.autograd.Function):
@@ -141,7 +141,8 @@ def _slope_of(z: Tensor, scaled: Tensor, bell: Tensor) -> Tensor:
     return torch.where(z < 0, _SQRT_TWO_OVER_PI / scaled, above)
 
 
-def _single_or_better(z: Tensor) -> Tensor:
+def single_or_better(z: Tensor) -> Tensor:
+    """Float32 and float64 as they are, every other type in float32; the rule of the whole package."""
     return z if z.dtype in (torch.float32, torch.float64) else z.to(torch.float32)
 
 
@@ -322,7 +323,7 @@ def _check(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
             where = (~good).nonzero()[0].tolist()
             wanted = "a finite number" if name == "mu" else "a finite number above 0"
             raise DataError(f"{name} is {values[tuple(where)].item()} at {where}; expected {wanted}")
-    return _single_or_better(mu), _single_or_better(sigma)
+    return single_or_better(mu), single_or_better(sigma)
 
 
 def _differences(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.normal import single_or_better
 
 Outputs = Mapping[str, Tensor]
 
@@ -69,8 +70,7 @@ class Reading(NamedTuple):
     @classmethod
     def of_scores(cls, scores: Tensor) -> Reading:
         """Reading of a method whose scores are log-odds of relevance."""
-        exact = scores if scores.dtype == torch.float64 else scores.float()
-        return cls(scores, torch.sigmoid(exact))
+        return cls(scores, torch.sigmoid(single_or_better(scores)))
 
 
 @dataclass(frozen=True)

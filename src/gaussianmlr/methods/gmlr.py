@@ -12,7 +12,7 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
-from gaussianmlr.normal import Significance
+from gaussianmlr.normal import Significance, single_or_better
 
 
 @register
@@ -67,7 +67,7 @@ class Gmlr(Method):
 
     def _logvar(self, outputs: Outputs, ranks: Tensor | None = None) -> Tensor:
         # Half precision would round the variances before the loss gets to see them.
-        raw = outputs["logvar"].float() if outputs["logvar"].dtype != torch.float64 else outputs["logvar"]
+        raw = single_or_better(outputs["logvar"])
         logvar = self.bound * torch.tanh(raw / self.bound)
         if self.gauge == "free":
             return logvar

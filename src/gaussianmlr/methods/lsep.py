@@ -12,6 +12,7 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, Stage, register
+from gaussianmlr.normal import single_or_better
 
 
 @register
@@ -63,10 +64,9 @@ class Lsep(Method):
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores with zero as threshold, as `reading` says."""
-        score, threshold = outputs["score"], outputs["threshold"]
-        if score.dtype != torch.float64:  # half precision would round small margins to nothing
-            score, threshold = score.float(), threshold.float()
-        margin = score - threshold
+        # Half precision would round small margins to nothing.
+        score = single_or_better(outputs["score"])
+        margin = score - single_or_better(outputs["threshold"])
         scores = margin if self.reading == "margin" else _in_the_order_of(score, margin)
         return Reading(scores, torch.sigmoid(margin))
 
