@@ -39,4 +39,6 @@ def test_the_pages_build_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     index = (tmp_path / "index.html").read_text("utf-8")
     for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "index.md" or f'href="{page.stem}.html"' in index, f"{page.name} is in no contents"
+        assert page.name == "index.md" or f'href="{page.stem}.html"' in index, (
+            f"{page.name} is in no contents"
+        )
