@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.measuring import open_model
 from gaussianmlr.model import Inputs, Model
 from gaussianmlr.predicting import Predictions, answer, check_settings, told
 from gaussianmlr.streams import STANDARD_INPUT, Bad, Item, Unread, check, located, read
@@ -37,7 +36,7 @@ _STORE = 256 << 20  # bytes of names and answers on the way; pictures are read w
 
 
 def predict_on_ray(
-    model: str | os.PathLike[str],
+    model: Model,
     sources: Iterable[str | os.PathLike[str]],
     *,
     batch_size: int = 64,
@@ -49,14 +48,15 @@ def predict_on_ray(
 ) -> Iterator[Predictions]:
     """Predict instances as they come, by the workers of a Ray cluster.
 
-    Gives what ``predict(open_model(model), stream(sources, ...))`` gives, batch by batch, in the same order.
+    Gives what ``predict(model, stream(sources, model.inputs))`` gives, batch by batch, in the same order.
 
     Parameters
     ----------
-    model : path-like
-        Folder of a model or of its run, which all machines can read, as they can the pictures.
+    model : Model
+        What predicts; it is sent to the machines, once each process.
     sources : iterable of str or path
-        As in `streams.stream`; names and tables are read on this machine.
+        As in `streams.stream`. Tables are read on this machine; pictures by the workers, which must find them
+        under the same paths.
     batch_size, confidence, bad
         As in `predicting.predict`.
     standard_input : text stream, optional
@@ -69,27 +69,34 @@ def predict_on_ray(
 
     Examples
     --------
-    >>> next(predict_on_ray("nowhere", ["new.csv"]))
+    >>> from gaussianmlr import Recipe
+    >>> from gaussianmlr.model import build
+    >>> inputs = {"kind": "table", "channels": 2, "columns": ["a", "b"]}
+    >>> recipe = Recipe(backbone="mlp")
+    >>> model = Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+    >>> next(predict_on_ray(model, ["nowhere.csv"]))  # before Ray is started
     Traceback (most recent call last):
         ...
-    gaussianmlr.errors.DataError: no model at nowhere: expected a folder that `gmlr train` or `save` wrote
+    gaussianmlr.errors.DataError: nowhere.csv: does not exist; expected pictures, folders, tables or '-'
     """
     if workers is not None and workers < 1:
         raise DataError(f"workers is {workers}; expected 1 or more")
-    folder = Path(model).resolve()
-    opened = open_model(model)
-    check_settings(opened, batch_size, confidence)
-    chosen = check(sources, opened.inputs)
-    with tempfile.TemporaryDirectory(prefix="gmlr-") as spool, _joined(address, workers):
-        listing = _Listing(chosen, opened.inputs, batch_size, str(Path.cwd()))
+    check_settings(model, batch_size, confidence)
+    chosen = check(sources, model.inputs)
+    with tempfile.TemporaryDirectory(prefix="gmlr-") as spool, _joined(address, workers, _size(model)):
+        listing = _Listing(chosen, model.inputs, batch_size, str(Path.cwd()))
         if STANDARD_INPUT in chosen:
             listing.rows = _spooled(standard_input, Path(spool))
-        for found in _answers(listing, str(folder), confidence, workers):
+        for found in _answers(listing, model, confidence, workers):
             yield from told(found, bad)
 
 
+def _size(model: Model) -> int:
+    return sum(value.numel() * value.element_size() for value in model.network.state_dict().values())
+
+
 @contextlib.contextmanager
-def _joined(address: str, workers: int | None) -> Iterator[None]:
+def _joined(address: str, workers: int | None, size: int) -> Iterator[None]:
     """A process that is part of a Ray cluster; one made for it leaves nothing behind."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = _ray()
@@ -101,8 +108,8 @@ def _joined(address: str, workers: int | None) -> Iterator[None]:
     if address == LOCAL:
         # Ray's sockets need a short path, which the user's own temporary folder may not be.
         folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp" if Path("/tmp").is_dir() else None)
-        settings |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _STORE}
-        settings |= {"_temp_dir": folder}
+        settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": folder}
+        settings |= {"object_store_memory": _STORE + 2 * size}
     try:
         try:
             ray.init(address, **settings)
@@ -120,15 +127,14 @@ def _joined(address: str, workers: int | None) -> Iterator[None]:
 def _ray() -> Any:
     try:
         import ray
+        import ray.data
     except ImportError:
         raise DataError("prediction on Ray needs the extra: pip install 'gaussianmlr[ray]'") from None
     return ray
 
 
-def _answers(listing: _Listing, model: str, confidence: float | None, workers: int | None) -> Iterator[Any]:
-    import ray
-    import ray.data
-
+def _answers(listing: _Listing, model: Model, confidence: float | None, workers: int | None) -> Iterator[Any]:
+    ray = _ray()
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < 1:
         raise DataError("the Ray cluster has no processor core to predict with; add a machine to it")
@@ -148,7 +154,7 @@ def _answers(listing: _Listing, model: str, confidence: float | None, workers: i
             _answered,
             batch_size=None,
             batch_format="pyarrow",
-            fn_args=(model, confidence),
+            fn_args=(ray.put(model), confidence),
             num_cpus=1,
             # Tasks, not actors: a lost machine's actors keep their batches until there is room to start them
             # again, which on the machines that are left may be never.
@@ -196,7 +202,7 @@ def _datasource(listing: _Listing) -> Any:
     from ray.data import Datasource, ReadTask
     from ray.data.block import BlockMetadata
 
-    class Batches(Datasource):  # type: ignore[misc]
+    class Batches(Datasource):
         """Everything by one task: the order of instances is part of the result."""
 
         def estimate_inmemory_data_size(self) -> None:
@@ -206,28 +212,30 @@ def _datasource(listing: _Listing) -> Any:
             unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
             return [ReadTask(listing, unknown)]
 
-    return Batches()
+    return Batches()  # type: ignore[no-untyped-call]
 
 
-def _answered(rows: pa.Table, model: str, confidence: float | None) -> pa.Table:
+def _answered(rows: pa.Table, model: Any, confidence: float | None) -> pa.Table:
     """In a worker: the answer to a batch, or the error that stops the run."""
     (found,) = (pickle.loads(row) for row in rows[_COLUMN].to_pylist())
     if isinstance(found, Exception):
         return rows
     try:
-        opened = _opened(model)
-        return _packed(answer(opened, [read(one, opened.inputs) for one in found], confidence))
+        here = _fetched(model)
+        return _packed(answer(here, [read(one, here.inputs) for one in found], confidence))
     except (DataError, OSError) as error:
         return _packed(error)
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(model: str) -> Model:
+def _fetched(model: Any) -> Model:
     """The model, once a process: Ray keeps the processes of its workers from task to task."""
+    import ray
     import torch
 
     torch.set_num_threads(1)  # a task has one core
-    return open_model(model)
+    here: Model = ray.get(model)
+    return here
 
 
 def _packed(value: Any) -> pa.Table:

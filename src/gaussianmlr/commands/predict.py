@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,6 +32,13 @@ class OnError(StrEnum):
     stop = "stop"
 
 
+class Engine(StrEnum):
+    """Where predictions are made."""
+
+    local = "local"
+    ray = "ray"
+
+
 def predict_command(
     model: Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")],
     inputs: Annotated[
@@ -50,6 +57,16 @@ def predict_command(
         OnError, typer.Option(help="Skip what cannot be used and go on, or stop at once.")
     ] = OnError.skip,
     batch_size: Annotated[int, typer.Option(min=1, help="Instances at once.")] = 64,
+    engine: Annotated[
+        Engine, typer.Option(help="This process, or the machines of a Ray cluster (needs gaussianmlr[ray]).")
+    ] = Engine.local,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="Ray cluster to join: auto or HOST:PORT; else one is started for the run."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of Ray: batches at the same time; as many as it has cores.")
+    ] = None,
 ) -> None:
     """Predict orders, significances and probabilities.
 
@@ -58,11 +75,14 @@ def predict_command(
 
     Exit code: 0 all predicted, 1 some could not be used and were skipped, 2 something to mend.
     """
+    from gaussianmlr.errors import DataError
     from gaussianmlr.measuring import open_model
     from gaussianmlr.predicting import predict
     from gaussianmlr.streams import stream
     from gaussianmlr.writing import format_of
 
+    if engine is Engine.local and (ray_address is not None or workers is not None):
+        raise DataError("--ray-address and --workers are for --engine ray")
     chosen = format_of(out, None if form is None else form.value)
     loaded = open_model(model)
     skipped = 0
@@ -72,13 +92,18 @@ def predict_command(
         skipped += 1
         typer.echo(f"skipped {bad.name}: {bad.reason}", err=True)
 
-    found = predict(
-        loaded,
-        stream(inputs, loaded.inputs, sys.stdin),
-        batch_size=batch_size,
-        confidence=confidence,
-        bad=report if on_error is OnError.skip else None,
-    )
+    settings: Any = {
+        "batch_size": batch_size,
+        "confidence": confidence,
+        "bad": report if on_error is OnError.skip else None,
+    }
+    if engine is Engine.ray:
+        from gaussianmlr.cluster import LOCAL, predict_on_ray
+
+        settings |= {"standard_input": sys.stdin, "address": ray_address or LOCAL, "workers": workers}
+        found = predict_on_ray(loaded, inputs, **settings)
+    else:
+        found = predict(loaded, stream(inputs, loaded.inputs, sys.stdin), **settings)
     done = _write(found, out, chosen, loaded.labels)
     if out is not None:
         typer.echo(f"{out}: {done:,} predicted", err=True)
