@@ -25,7 +25,7 @@ from gaussianmlr.writing import make_writer
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'gaussianmlr[ray]'")
 
-PICTURES = 160
+PICTURES = 120
 
 
 def processes():
@@ -54,13 +54,14 @@ def cluster():
     }
     store = {"object_store_memory": 80 << 20}
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **store}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_TMPDIR", folder)
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_worker_niceness", "0")  # or a busy machine would hardly let them begin
-        made = Cluster(initialize_head=True, head_node_args=head)
+    made = Cluster()
     try:
-        nodes = [made.add_node(num_cpus=1, **store) for _ in range(2)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RAY_TMPDIR", folder)
+            patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+            patch.setenv("RAY_worker_niceness", "0")  # or a busy machine would hardly let them begin
+            made.add_node(**head)
+            nodes = [made.add_node(num_cpus=1, **store) for _ in range(2)]
         yield made, nodes
     finally:
         made.shutdown()
@@ -115,8 +116,8 @@ def table(tmp_path_factory):
     return folder, model
 
 
-def lines(parts):
-    return sum(part.read_bytes().count(b"\n") for part in parts)
+def lines(file):
+    return file.read_bytes().count(b"\n")
 
 
 def files(found, folder):
@@ -158,7 +159,7 @@ def check_tables(address, folder, model, tmp):
     )
     assert files(list(found), tmp) == wanted
     assert wanted["text"].count("\n") == 300 + 21 + 300
-    assert [one.name for one in told["local"]] == ["-:two", "-:1"] or len(told["local"]) == 2
+    assert [one.name for one in told["local"]] == ["-:two", "-:2"]
     assert told["ray"] == told["local"]
 
 
@@ -183,47 +184,46 @@ def check_stops(address, folder, model, tmp):
 
 
 def test_a_killed_machine_changes_nothing(seeing, photos, table, tmp_path):
-    wanted, found = tmp_path / "wanted.csv", tmp_path / "found.csv"
-    settings = ["--batch-size", "4", "--confidence", "0.7"]
-    local = gmlr("predict", seeing, photos, "--out", wanted, *settings)
+    settings = ["--batch-size", "4", "--confidence", "0.7", "--format", "csv"]
+    local = gmlr("predict", seeing, photos, *settings)
     assert local.returncode == 1, local.stderr
     assert "2 skipped" in local.stderr
-    with cluster() as (made, nodes):
-        asked = ["predict", seeing, photos, "--out", found, *settings, "--engine", "ray"]
-        running = subprocess.Popen(
-            command(*asked, "--ray-address", made.address),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ENVIRONMENT,
-        )
+    found, said = tmp_path / "found", tmp_path / "said"
+    with cluster() as (made, nodes), found.open("w") as out, said.open("w") as err:
+        asked = ["predict", seeing, photos, *settings, "--engine", "ray", "--ray-address", made.address]
+        running = subprocess.Popen(command(*asked), stdout=out, stderr=err, env=ENVIRONMENT)
         try:
-            assert within(240, lambda: all(map(busy, nodes)) and lines(tmp_path.glob(".found*")))
+            assert within(240, lambda: all(map(busy, nodes)) and lines(found)), said.read_text()
             assert running.poll() is None
             assert busy(nodes[0])
             made.remove_node(nodes[0], allow_graceful=False)  # SIGKILL
-            assert lines(tmp_path.glob(".found*")) < PICTURES / 2
-            out, said = running.communicate(timeout=240)
+            assert lines(found) < PICTURES / 2
+            assert running.wait(timeout=240) == 1
         finally:
             running.kill()
-        assert (running.returncode, out) == (1, "")
-        assert said == local.stderr.replace("wanted.csv", "found.csv")
-        assert found.read_bytes() == wanted.read_bytes()
+        assert found.read_text() == local.stdout
+        # Ray says there what it lost; and every bad file is named once, in its place.
+        told = [line for line in said.read_text().splitlines() if "skipped" in line]
+        assert told == local.stderr.splitlines()
         (tmp_path / "more").mkdir()
         check_tables(made.address, *table, tmp_path / "more")
         check_stops(made.address, *table, tmp_path / "more")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["found.csv", "more", "wanted.csv"]
 
 
-def test_a_cluster_for_one_run(table, tmp_path):
+def test_a_cluster_for_one_run(table, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "RAY_worker_niceness", "0")
     folder, _ = table
     before = set(Path("/tmp").glob("ray*"))
-    settings = ["--format", "jsonl", "--batch-size", "50"]
-    local = gmlr("predict", folder / "model", folder / "new.csv", *settings)
-    done = gmlr(
-        "predict", folder / "model", folder / "new.csv", *settings, "--engine", "ray", "--workers", "2"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, local.stdout, "")
+    written = []
+    for more in ([], ["--engine", "ray", "--workers", "2"]):
+        out = tmp_path / f"{len(written)}.jsonl"
+        done = gmlr(
+            "predict", folder / "model", folder / "new.csv", "--out", out, "--batch-size", "50", *more
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", f"{out}: 300 predicted\n")
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+    assert len(list(tmp_path.iterdir())) == 2
     assert set(Path("/tmp").glob("ray*")) <= before
     assert not [line for _, line in processes() if "/tmp/ray-" in line]
 

@@ -69,7 +69,7 @@ def predict_on_ray(
 
     Examples
     --------
-    >>> from gaussianmlr import Recipe
+    >>> from gaussianmlr.recipe import Recipe
     >>> from gaussianmlr.model import build
     >>> inputs = {"kind": "table", "channels": 2, "columns": ["a", "b"]}
     >>> recipe = Recipe(backbone="mlp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -116,13 +117,16 @@ def _write(found: Iterable[Predictions], out: Path | None, form: str, labels: tu
     from gaussianmlr.files import aside
     from gaussianmlr.writing import make_writer
 
-    if out is None:
-        return _pour(found, make_writer(form, sys.stdout, labels))
-    with aside(out) as part:
-        if form == "parquet":
-            return _pour(found, make_writer(form, part, labels))
-        with part.open("w", encoding="utf-8", newline="") as text:
-            return _pour(found, make_writer(form, text, labels))
+    results = sys.stdout
+    # They alone go there: Ray, for one, prints where it lost a machine.
+    with contextlib.redirect_stdout(sys.stderr):
+        if out is None:
+            return _pour(found, make_writer(form, results, labels))
+        with aside(out) as part:
+            if form == "parquet":
+                return _pour(found, make_writer(form, part, labels))
+            with part.open("w", encoding="utf-8", newline="") as text:
+                return _pour(found, make_writer(form, text, labels))
 
 
 def _pour(found: Iterable[Predictions], writer: Writer) -> int:

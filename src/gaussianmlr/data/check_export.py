@@ -47,7 +47,7 @@ def assemble_export(folder: Path, problems: Problems) -> tuple[RankedData, list[
         ranks.append(checked)
         splits += [split] * len(checked)
         ids += [f"{split} {number}" for number in range(len(checked))]
-        digests += [hashlib.sha256(np.ascontiguousarray(image)).digest() for image in batch.images]
+        digests += [hashlib.sha256(image.tobytes()).digest() for image in batch.images]
         shapes.add(" x ".join(map(str, batch.images.shape[1:])))
     if not ranks:
         raise DataError(f"{folder}: no split can be read")
