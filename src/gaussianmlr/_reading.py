@@ -27,7 +27,13 @@ class Ranks(NamedTuple):
 
 
 def check_labels(labels: Iterable[object]) -> tuple[str, ...]:
-    """Labels as distinct, non-empty texts in Unicode's composed form (NFC)."""
+    """Labels as distinct, non-empty texts in Unicode's composed form (NFC).
+
+    Examples
+    --------
+    >>> check_labels(["sky", 7])
+    ('sky', '7')
+    """
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise DataError(f"expected a sequence of labels, got {labels!r}")
     found: list[str] = []
