@@ -156,8 +156,8 @@ def _answers(listing: _Listing, model: Model, confidence: float | None, workers:
             batch_format="pyarrow",
             fn_args=(ray.put(model), confidence),
             num_cpus=1,
-            # Tasks, not actors: any worker takes the next try of a batch, where a lost actor's batches wait for
-            # a free core to start it on, and everything behind them waits too.
+            # Tasks, not actors: any worker takes the next try of a batch, where a lost actor's batches wait
+            # for a free core to start it on, and everything behind them waits too.
             compute=ray.data.TaskPoolStrategy(size=min(workers or cores, cores)),
         )
         for row in rows.iter_rows():
