@@ -23,7 +23,7 @@ from gaussianmlr.sources import open_data
 from gaussianmlr.streams import stream
 from gaussianmlr.writing import make_writer
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'gaussianmlr[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gaussianmlr[ray]'")
 
 PICTURES = 120
 
@@ -136,7 +136,7 @@ def files(found, folder):
     return {**texts, "parquet": (folder / "rows.parquet").read_bytes()}
 
 
-def check_tables(address, folder, model, tmp):
+def check_tables(folder, model, tmp):
     """Rows of files and of standard input, bad ones among them, in the formats there are."""
     rows = "id,a,b,c,d\none,1,2,3,4\ntwo,1,2,x,4\nthree,1,2,3\n" + "four,4,3,2,1\n" * 20
     sources = [folder / "new.csv", "-", folder / "new.csv"]
@@ -155,7 +155,6 @@ def check_tables(address, folder, model, tmp):
         confidence=0.8,
         bad=said("ray"),
         standard_input=io.StringIO(rows),
-        address=address,
     )
     assert files(list(found), tmp) == wanted
     assert wanted["text"].count("\n") == 300 + 21 + 300
@@ -163,7 +162,7 @@ def check_tables(address, folder, model, tmp):
     assert told["ray"] == told["local"]
 
 
-def check_stops(address, folder, model, tmp):
+def check_stops(folder, model, tmp):
     """What stops the local run stops this one, with the same words and after the same predictions."""
     (tmp / "narrow.csv").write_text("a,b\n1,2\n")
     (tmp / "wrong.csv").write_text("a,b,c,d\n1,2,3,4\n1,2,3,4\n1,2,3,4\n1,two,3,4\n")
@@ -171,7 +170,7 @@ def check_stops(address, folder, model, tmp):
         sources, names, words = [folder / "new.csv", tmp / last], [], []
         for found in (
             predict(model, stream(sources, model.inputs), batch_size=3),
-            predict_on_ray(model, sources, batch_size=3, address=address),
+            predict_on_ray(model, sources, batch_size=3),
         ):
             names.append([])
             with pytest.raises(DataError, match=message) as caught:
@@ -206,8 +205,13 @@ def test_a_killed_machine_changes_nothing(seeing, photos, table, tmp_path):
         told = [line for line in said.read_text().splitlines() if "skipped" in line]
         assert told == local.stderr.splitlines()
         (tmp_path / "more").mkdir()
-        check_tables(made.address, *table, tmp_path / "more")
-        check_stops(made.address, *table, tmp_path / "more")
+        ray.init(made.address, log_to_driver=False)  # joined once, as a notebook is: its workers stay
+        try:
+            check_tables(*table, tmp_path / "more")
+            check_stops(*table, tmp_path / "more")
+            assert ray.is_initialized()
+        finally:
+            ray.shutdown()
 
 
 def test_a_cluster_for_one_run(table, tmp_path, monkeypatch):
