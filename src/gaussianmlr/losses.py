@@ -388,11 +388,14 @@ def _sums_below(scores: Tensor, ranks: Tensor, *, with_ties: bool) -> tuple[Tens
 
     With ties, the label's own bucket is part of the sum.
     """
-    sorted_ranks, order = ranks.sort(-1)
-    ascending = scores.masked_fill(ranks < 0, _NOWHERE).gather(-1, order)
+    # Unknown labels go last, where no sum reaches them: a sum that began with the logarithm of nothing
+    # would have no second derivative.
+    unknown = ranks < 0
+    places, order = ranks.masked_fill(unknown, torch.iinfo(ranks.dtype).max).sort(-1)
+    ascending = scores.masked_fill(unknown, 0.0).gather(-1, order)
     sums = functional.pad(torch.logcumsumexp(ascending, -1), (1, 0), value=_NOWHERE)
-    ends = torch.searchsorted(sorted_ranks, sorted_ranks, right=with_ties)
-    return ascending, sorted_ranks, sums.gather(-1, ends)
+    ends = torch.searchsorted(places, places, right=with_ties)
+    return ascending, ranks.gather(-1, order), sums.gather(-1, ends)
 
 
 def _log_sum_exp_pairs(scores: Tensor, ranks: Tensor) -> Tensor:

@@ -159,6 +159,11 @@ def find_data(
     if not path.exists():
         raise DataError(f"{path}: does not exist; Ranked MNIST sets are {', '.join(SETTINGS)}")
     kind, root = recognise(path)
+    if kind == "export":
+        raise DataError(
+            f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
+            "or train on the set by its name"
+        )
     if kind == "avdp":
         return read_avdp(root)
     if kind == "nsid":

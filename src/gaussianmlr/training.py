@@ -109,6 +109,18 @@ def train(
         Gives the optimiser's parameter groups from a rate and the backbone's factor.
     watcher : Watcher, optional
         Is told what happens.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gaussianmlr.batches import Arrays
+    >>> from gaussianmlr.model import build
+    >>> x = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
+    >>> recipe = Recipe(backbone="mlp", method="br", epochs=3)
+    >>> network, method = build(recipe, 2, {"kind": "table", "channels": 2})
+    >>> result = train(network, method, recipe, Arrays(x, (x > 0).long()), None)
+    >>> result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    True
     """
     if len(data) == 0 or (validation is not None and len(validation) == 0):
         raise DataError("expected at least one instance to train on and one to validate on")

@@ -32,7 +32,14 @@ class _OneScore(Method):
 @register
 @dataclass(frozen=True)
 class RankNet(_OneScore):
-    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`."""
+    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> RankNet().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(0.6910)
+    """
 
     name: ClassVar[str] = "ranknet"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.ranknet)
@@ -41,7 +48,14 @@ class RankNet(_OneScore):
 @register
 @dataclass(frozen=True)
 class Zlpr(_OneScore):
-    """LSEP with a zero label in one stage, weak: ZLPR; loss `losses.zlpr`."""
+    """LSEP with a zero label in one stage, weak: ZLPR; loss `losses.zlpr`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Zlpr().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(1.2828)
+    """
 
     name: ClassVar[str] = "zlpr"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.zlpr)
@@ -50,7 +64,14 @@ class Zlpr(_OneScore):
 @register
 @dataclass(frozen=True)
 class PlackettLuce(_OneScore):
-    """Plackett-Luce with a virtual label; loss `losses.plackett_luce`."""
+    """Plackett-Luce with a virtual label; loss `losses.plackett_luce`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> PlackettLuce().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(1.8018)
+    """
 
     name: ClassVar[str] = "pl"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.plackett_luce)
@@ -59,7 +80,14 @@ class PlackettLuce(_OneScore):
 @register
 @dataclass(frozen=True)
 class BinaryRelevance(_OneScore):
-    """One logistic classifier a label, which knows no order; loss `losses.binary_relevance`."""
+    """One logistic classifier a label, which knows no order; loss `losses.binary_relevance`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> BinaryRelevance().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(0.4399)
+    """
 
     supervision: Supervision = "weak"
     name: ClassVar[str] = "br"
