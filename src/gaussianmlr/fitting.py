@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -15,11 +15,16 @@ from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
 from gaussianmlr.epochs import for_training
 from gaussianmlr.errors import DataError
+from gaussianmlr.frozen import features_of, stands_still
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
+from gaussianmlr.network import Network
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Result, Watcher, train
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 __all__ = ["Fitted", "evaluate", "fit"]
 
@@ -47,6 +52,7 @@ def fit(
     nodes: int = 1,
     strategy: str = "auto",
     loggers: Any = None,
+    cache: str | Path | bool = True,
     watcher: Watcher | None = None,
 ) -> Fitted:
     """Train the model of a recipe.
@@ -71,6 +77,9 @@ def fit(
         A backbone of your own, in place of the recipe's.
     accelerator, devices, nodes, strategy, loggers
         Lightning Fabric's.
+    cache : path-like or bool
+        Where the features of a frozen backbone are kept between runs: a folder; True for the user's
+        cache folder; False for nowhere.
     watcher : Watcher, optional
         Is told what happens.
 
@@ -119,17 +128,18 @@ def fit(
         folder = RunFolder(out, recipe, known)
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
+    trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
     result = train(
-        network,
+        trained,
         method,
         recipe,
-        data,
-        validation,
+        *sets,
         folder=folder,
         fabric=fabric,
-        groups=lambda rate, factor: parameter_groups(network, rate, factor),
+        groups=lambda rate, factor: parameter_groups(trained, rate, factor),
         watcher=watcher,
     )
+    network.eval()
     whole = any(row["stage"] == method.stages[-1].name for row in result.history)
     facts: dict[str, Any] = {
         "images": result.images,
@@ -143,6 +153,32 @@ def fit(
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
     return Fitted(model, result)
+
+
+def _still(
+    network: Network,
+    recipe: Recipe,
+    data: RankedSet,
+    validation: RankedSet | None,
+    fabric: Fabric,
+    cache: str | Path | bool,
+    watcher: Watcher | None,
+) -> tuple[nn.Module, tuple[RankedSet, RankedSet | None]]:
+    """What is trained and on what: of a frozen backbone, the head alone, on features computed once."""
+    sets = [one for one in (data, validation) if one is not None]
+    if not all(stands_still(recipe, one) for one in sets):
+        return network, (data, validation)
+    teller = watcher if watcher is not None and fabric.is_global_zero else Watcher()
+    network.backbone.to(fabric.device)
+    found: list[RankedSet] = []
+    with fabric.rank_zero_first(local=True):  # the others read what the first has kept
+        for one in sets:
+            made = features_of(network.backbone, one, cache=cache, progress=teller.features)
+            if made is None:
+                teller.note("features of the frozen backbone would fill the memory: computed in every epoch")
+                return network, (data, validation)
+            found.append(made)
+    return network.head, (found[0], found[1] if len(found) > 1 else None)
 
 
 def _as_set(data: RankedSet | RankedData, *, drawn: bool, seed: int) -> RankedSet:

@@ -47,6 +47,9 @@ class Watcher:
     def end(self, row: dict[str, Any]) -> None:
         """An epoch has ended, with its measures."""
 
+    def features(self, done: int, total: int) -> None:
+        """Of a frozen backbone's features, so many are there before training begins."""
+
     def note(self, text: str) -> None:
         """Something worth a line."""
 

@@ -52,6 +52,11 @@ def train_command(
     devices: Annotated[str, typer.Option(help="Lightning's: how many devices a machine, or auto.")] = "1",
     nodes: Annotated[int, typer.Option(help="Lightning's: how many machines.")] = 1,
     strategy: Annotated[str, typer.Option(help="Lightning's: auto, ddp, fsdp.")] = "auto",
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder for features of a frozen backbone; the user's cache without it."),
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no such features on disk.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -108,6 +113,7 @@ def train_command(
             devices=int(devices) if devices.lstrip("-").isdigit() else devices,
             nodes=nodes,
             strategy=strategy,
+            cache=False if no_cache else cache or True,
             watcher=watcher,
         )
     except KeyboardInterrupt:
