@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,11 @@ from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
 from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
 from gaussianmlr.epochs import for_training
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.frozen import features_of, stands_still
+from gaussianmlr.logs import Logs
+from gaussianmlr.losses import Weights
+from gaussianmlr.methods import Method
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
 from gaussianmlr.network import Network
@@ -75,8 +79,10 @@ def fit(
         Of the data; a folder of a run on other data is refused. Found where it is not given.
     backbone : nn.Module, optional
         A backbone of your own, in place of the recipe's.
-    accelerator, devices, nodes, strategy, loggers
+    accelerator, devices, nodes, strategy
         Lightning Fabric's.
+    loggers : Lightning loggers, optional
+        One, several, or by name as `logs.open_loggers` makes them; they get a row an epoch.
     cache : path-like or bool
         Where the features of a frozen backbone are kept between runs: a folder; True for the user's
         cache folder; False for nowhere.
@@ -119,7 +125,6 @@ def fit(
         num_nodes=nodes,
         strategy=strategy,
         precision=recipe.precision,
-        loggers=loggers,
     )
     fabric.launch()
     folder = None
@@ -128,6 +133,7 @@ def fit(
         folder = RunFolder(out, recipe, known)
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
+    weights = _weights(recipe, method, labels)
     trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
     result = train(
         trained,
@@ -137,6 +143,8 @@ def fit(
         folder=folder,
         fabric=fabric,
         groups=lambda rate, factor: parameter_groups(trained, rate, factor),
+        weights=weights,
+        logs=Logs(loggers, out),
         watcher=watcher,
     )
     network.eval()
@@ -153,6 +161,21 @@ def fit(
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
     return Fitted(model, result)
+
+
+def _weights(recipe: Recipe, method: Method, labels: tuple[str, ...]) -> Weights | None:
+    """The weights that a recipe names, if any; refused where the method cannot use them."""
+    if not recipe.label_weights and recipe.order_weight == 1:
+        return None
+    if unknown := [name for name in recipe.label_weights if name not in labels]:
+        raise DataError(f"label_weights names {shorten(unknown)}; the labels are {shorten(labels)}")
+    each = torch.tensor([float(recipe.label_weights.get(label, 1.0)) for label in labels])
+    weights = Weights(each, recipe.order_weight)
+    nothing = {output.name: torch.zeros(0, output.size(len(labels))) for output in method.outputs}
+    if "weights" not in inspect.signature(method.loss).parameters:
+        raise DataError(f"the method {method.name!r} knows no weights: its loss has no argument of that name")
+    method.loss(nothing, torch.zeros(0, len(labels), dtype=torch.int64), weights=weights)
+    return weights
 
 
 def _still(

@@ -105,4 +105,4 @@ def _in_passing(backbone: Backbone, data: RankedSet, progress: Callable[[int, in
         parts.append((compute_features(backbone, inputs, batch_size=_AT_ONCE, cache=False), *rest))
         progress(indices[-1] + 1, len(data))
     features, ranks, *weights = (torch.cat(column) for column in zip(*parts))
-    return Arrays(features, ranks, *weights)
+    return Arrays(features, ranks, weights[0] if weights else None)

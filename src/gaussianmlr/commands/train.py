@@ -52,6 +52,12 @@ def train_command(
     devices: Annotated[str, typer.Option(help="Lightning's: how many devices a machine, or auto.")] = "1",
     nodes: Annotated[int, typer.Option(help="Lightning's: how many machines.")] = 1,
     strategy: Annotated[str, typer.Option(help="Lightning's: auto, ddp, fsdp.")] = "auto",
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Curves for tensorboard, mlflow or wandb; may be given often. csv is always there."
+        ),
+    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(help="Folder for features of a frozen backbone; the user's cache without it."),
@@ -70,9 +76,11 @@ def train_command(
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.console import ConsoleWatcher
     from gaussianmlr.fitting import fit
+    from gaussianmlr.logs import open_loggers
     from gaussianmlr.sources import default_recipe, find_data, open_data
 
     watcher = ConsoleWatcher(quiet)
+    loggers = open_loggers(log or (), out)
     try:
         found = find_data(data, threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
@@ -113,6 +121,7 @@ def train_command(
             devices=int(devices) if devices.lstrip("-").isdigit() else devices,
             nodes=nodes,
             strategy=strategy,
+            loggers=loggers,
             cache=False if no_cache else cache or True,
             watcher=watcher,
         )
