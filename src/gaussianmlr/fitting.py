@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +160,7 @@ def fit(
         facts["metrics"], facts["measured_on"] = evaluate(model, validation, recipe.batch_size), "validation"
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
-    return Fitted(model, result)
+    return Fitted(model, replace(result, network=network))
 
 
 def _weights(recipe: Recipe, method: Method, labels: tuple[str, ...]) -> Weights | None:
