@@ -171,6 +171,10 @@ def find_data(
         return read_avdp(root)
     if kind == "nsid":
         return read_nsid(root)
+    if kind == "export":
+        raise DataError(
+            f"{path}: an export with its pictures inside; train on the set by its name, or export it as png"
+        )
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     if kind == "images":
         return read_images(root, labels=labels, **grading)

@@ -14,7 +14,8 @@ from PIL import Image
 from shared import needs
 
 from gaussianmlr import DataError
-from gaussianmlr.data import check
+from gaussianmlr.data import RankedMNIST, check, export_sets
+from gaussianmlr.sources import find_data
 
 
 def found(report, severity="error"):
@@ -232,6 +233,31 @@ def gmlr(*arguments, cwd):
         *arguments,
     ]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+@pytest.mark.parametrize("form", ["npz", "parquet"])
+def test_exports_with_their_pictures_inside(tmp_path, form):
+    sets = [RankedMNIST("gray-s", "train", size=5, digits="embedded")]
+    sets.append(RankedMNIST("gray-s", "test", size=1, digits=sets[0].digits))
+    folder = export_sets(sets, tmp_path / "set", form)
+    for path in (folder, folder / f"train.{form}"):
+        report = check(path)
+        assert report.kind == "export"
+        assert not report.errors
+        assert report.statistics["splits"] == {"train": 5, "test": 1}
+    expected = np.concatenate([one.batch(range(len(one))).ranks for one in sets])
+    np.testing.assert_array_equal(report.data.ranks, expected)
+    assert f"pictures are inside the {form} files" in str(report)
+    with pytest.raises(DataError, match="train on the set by its name, or export it as png"):
+        find_data(folder)
+    (folder / f"test.{form}").write_bytes(b"nonsense")
+    with pytest.raises(DataError, match=f"test.{form}: cannot be read"):
+        check(folder)
+
+
+def test_one_instance_is_one(tmp_path):
+    (tmp_path / "one.csv").write_text("a,ranking\n1,sky > sea\n")
+    assert "1 instance of 1 feature\n" in str(check(tmp_path / "one.csv"))
 
 
 def test_exit_codes_and_output_of_the_command(tmp_path):

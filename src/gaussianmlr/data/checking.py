@@ -20,13 +20,14 @@ from gaussianmlr.data._problems import Problem, Problems
 from gaussianmlr.data._progress import progress
 from gaussianmlr.data.architecture import LABELS_FILE, assemble_avdp
 from gaussianmlr.data.dataset import RankedData
+from gaussianmlr.data.export import export_orders, exported
 from gaussianmlr.data.images import MAX_PIXELS, read_image
 from gaussianmlr.data.manifests import MANIFEST_NAMES, assemble_images, find_manifest
 from gaussianmlr.data.scenes import ORDERS_FILE, assemble_nsid, pictures_of
 from gaussianmlr.data.tables import TABLE_SUFFIXES, array_frame, assemble, read_table
 from gaussianmlr.errors import DataError
 
-Kind = Literal["table", "images", "nsid", "avdp"]
+Kind = Literal["table", "images", "nsid", "avdp", "export"]
 _PARTS = {"split": "split", "weight": "weight", "ranker": "ranker"}
 
 
@@ -38,7 +39,7 @@ class Report:
     ----------
     path : str
         What was checked.
-    kind : {"table", "images", "nsid", "avdp"}
+    kind : {"table", "images", "nsid", "avdp", "export"}
         What it was read as.
     problems : tuple of Problem
         Each with `kind`, `where`, `message` and `severity` (``"error"`` or ``"warning"``).
@@ -177,6 +178,8 @@ def check(
 
 def recognise(path: Path) -> tuple[Kind, Path]:
     """What a path holds, and the folder or file to read."""
+    if (export := exported(path)) is not None:
+        return "export", export
     if path.is_dir() or is_archive(path):
         folder = folder_of(path)
         if find_file(folder, LABELS_FILE):
@@ -206,6 +209,8 @@ def _read(
         return assemble_nsid(root, problems, orders_only=not pictures_of(root))
     if kind == "avdp":
         return assemble_avdp(root, problems)
+    if kind == "export":
+        return export_orders(root)
     settings: dict[str, Any] = {
         "ranking": "ranking",
         "labels": labels,

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from gaussianmlr import files
 from gaussianmlr._version import __version__
 from gaussianmlr.data import _columns
 from gaussianmlr.data._progress import progress
+from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.ranked_mnist import Batch, RankedMNIST, Split
 from gaussianmlr.data.recipes import Bytes
 from gaussianmlr.errors import DataError, shorten
@@ -120,6 +122,51 @@ def load_export(folder: str | os.PathLike[str], split: Split) -> Batch:
         raise DataError(f"{str(place)!r} holds {', '.join(about['splits'])}; expected {shorten(split)}")
     read = {"png": _read_png, "npz": _read_npz, "parquet": _read_parquet}[about["format"]]
     return read(place, split)
+
+
+def exported(path: str | os.PathLike[str]) -> Path | None:
+    """The folder of an export whose pictures are inside its files, given the folder or one of the files."""
+    place = Path(path) if Path(path).is_dir() else Path(path).parent
+    try:
+        about = json.loads((place / ABOUT).read_text(encoding="utf-8"))
+        names = {f"{split}.{about['format']}" for split in about["splits"]}
+        inside = about["format"] in ("npz", "parquet") and str(about["made_by"]).startswith("gaussianmlr ")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return place if inside and (Path(path) == place or Path(path).name in names) else None
+
+
+def export_orders(folder: Path) -> RankedData:
+    """The orders of all splits of an export; its pictures stay where they are."""
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    ranks, split = [], []
+    for name in about["splits"]:
+        file = folder / f"{name}.{about['format']}"
+        try:
+            ranks.append(_ranks_of(file, about["labels"]))
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(f"{file}: cannot be read: {error}") from None
+        split += [name] * len(ranks[-1])
+    return RankedData(
+        np.concatenate(ranks),
+        tuple(about["labels"]),
+        split=np.array(split),
+        source=folder.name,
+        notes=(f"pictures are inside the {about['format']} files; load_export reads them",),
+    )
+
+
+def _ranks_of(file: Path, labels: Sequence[str]) -> npt.NDArray[np.int64]:
+    if file.suffix == ".npz":
+        with np.load(file, allow_pickle=False) as arrays:
+            found: npt.NDArray[np.int64] = arrays["ranks"]
+            return found
+    import pyarrow.parquet as pq
+
+    from gaussianmlr.orders import to_ranks
+
+    texts = pq.read_table(file, columns=["ranking"])["ranking"].to_pylist()
+    return to_ranks(texts, labels=labels)[0] if texts else np.zeros((0, len(labels)), np.int64)
 
 
 def _about(sets: Sequence[RankedMNIST], to: Format) -> dict[str, Any]:
