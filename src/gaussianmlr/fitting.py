@@ -127,13 +127,13 @@ def fit(
         precision=recipe.precision,
     )
     fabric.launch()
-    folder = None
-    if out is not None:
-        known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
-        folder = RunFolder(out, recipe, known)
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
     weights = _weights(recipe, method, labels)
+    folder = None
+    if out is not None:  # claimed when the recipe is known to work, or the mended one would be refused
+        known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
+        folder = RunFolder(out, recipe, known)
     trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
     result = train(
         trained,
