@@ -36,7 +36,9 @@ def bare(recipe: Recipe, x: Tensor, ranks: Tensor) -> nn.Module:
     )
     network.train()
     for epoch in range(recipe.epochs):
-        for where in epoch_order(len(x), recipe.seed, 0, epoch).split(recipe.batch_size):
+        order = epoch_order(len(x), recipe.seed, 0, epoch)
+        for start in range(0, len(x), recipe.batch_size):
+            where = order[start : start + recipe.batch_size]
             optimiser.zero_grad()
             method.loss(network(x[where]), ranks[where]).backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), recipe.clip or 0.0)
