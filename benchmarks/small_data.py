@@ -1,9 +1,10 @@
 """What the engine costs on small data: `fit` against a bare PyTorch loop of the same steps, in one run.
 
 An MLP on 1,600 x 1,280 features for 30 epochs of batches of 64: the same network from the same seed, the
-same batches, GaussianMLR loss, clipping, AdamW and one-cycle schedule. Both end with the same weights, which
-is checked. On one thread the process's own CPU seconds count, so that other work on the machine
-disturbs little. Rounds alternate; the best of each counts. Exits with 1 where `fit` takes more than 1.5x.
+same batches, GaussianMLR loss, clipping, AdamW and one-cycle schedule. After an epoch both have the same
+weights, which is checked. On one thread the process's own CPU seconds count, so that other work on the
+machine disturbs little. Rounds alternate; the best of each counts. Exits with 1 where `fit` takes more than
+1.5x.
 """
 
 import argparse
@@ -61,18 +62,23 @@ def main() -> int:
     ranks = torch.randint(0, 4, (options.instances, len(LABELS)))
     recipe = Recipe(backbone="mlp", epochs=options.epochs, rate=1e-3, batch_size=64, clip=1.0)
     data = Arrays(x, ranks)
+    # One epoch of both first: it warms up, and shows that they take the same steps. Over hundreds of steps
+    # of Adam the smallest difference of rounding would grow.
+    once = recipe.replace(epochs=1)
+    state = fit(once, data, None, labels=LABELS, accelerator="cpu").model.network.state_dict()
+    apart = max(
+        float((state[name] - value).abs().max()) for name, value in bare(once, x, ranks).state_dict().items()
+    )
+    if apart > 1e-4:
+        raise SystemExit(f"the two do not take the same steps: their weights differ by {apart:.2g}")
     best = {"bare": float("inf"), "fit": float("inf")}
     for _ in range(options.rounds):
         start = time.process_time()
-        plain = bare(recipe, x, ranks)
+        bare(recipe, x, ranks)
         best["bare"] = min(best["bare"], time.process_time() - start)
         start = time.process_time()
-        ours = fit(recipe, data, None, labels=LABELS, accelerator="cpu").model.network
+        fit(recipe, data, None, labels=LABELS, accelerator="cpu")
         best["fit"] = min(best["fit"], time.process_time() - start)
-    state = ours.state_dict()
-    apart = max(float((state[name] - value).abs().max()) for name, value in plain.state_dict().items())
-    if apart > 1e-4:
-        raise SystemExit(f"the two did not take the same steps: their weights differ by {apart:.2g}")
     ratio = best["fit"] / best["bare"]
     about = {"torch": torch.__version__, "lightning": lightning.__version__, "machine": platform.machine()}
     if options.json:
@@ -80,7 +86,8 @@ def main() -> int:
     else:
         verdict = "" if ratio <= BAR else ", MISSED"
         print(
-            f"bare loop {best['bare']:.2f} s, fit {best['fit']:.2f} s of CPU; weights differ by {apart:.1g}"
+            f"bare loop {best['bare']:.2f} s, fit {best['fit']:.2f} s of CPU; "
+            f"weights after one epoch differ by {apart:.1g}"
         )
         print(f"fit / bare: {ratio:.2f}x (bar {BAR}x{verdict}), {', '.join(map(' '.join, about.items()))}")
     return 0 if ratio <= BAR else 1
