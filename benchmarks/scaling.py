@@ -2,8 +2,8 @@
 
 The losses alone (forward and backward, one thread), each row against the first of its block: seconds of the
 process's own CPU time, the best of several rounds. With `--devices 2`, an epoch of `fast` on 1,024 images
-in one process and in two over gloo: CPU seconds of the busiest process, and what it sends a step. Nothing here is a bar;
-docs/scaling.md explains the numbers.
+in one process and in two over gloo: CPU seconds of the busiest process, and what it sends a step. Nothing
+here is a bar; docs/scaling.md explains the numbers.
 """
 
 import argparse
