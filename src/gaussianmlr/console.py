@@ -37,21 +37,24 @@ class ConsoleWatcher(Watcher):
         self._began = time.monotonic()
         if epoch == 0 and done == 0 and stage != "all":
             self.note(f"stage: {stage}")
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        self._show(f"epoch {epoch + 1}", steps, done)
 
-            columns = (
-                TextColumn("epoch {task.fields[epoch]}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("loss {task.fields[loss]:.4f}, {task.fields[left]} left"),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(
-                "", total=steps, completed=done, epoch=epoch + 1, loss=0.0, left="?"
-            )
-            self._bar.start()
+    def _show(self, what: str, total: int, done: int) -> None:
+        """Begin a bar, where there is a terminal."""
+        if self.quiet or not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[more]}"),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(what, total=total, completed=done, more="")
+        self._bar.start()
 
     def step(self, loss: float) -> None:
         """Move the bar."""
@@ -59,7 +62,17 @@ class ConsoleWatcher(Watcher):
         if self._bar is not None:
             spent = time.monotonic() - self._began
             left = spent / self._done * (self._left_to_do - self._done)
-            self._bar.update(self._task, advance=1, loss=loss, left=_clock(left))
+            self._bar.update(self._task, advance=1, more=f"loss {loss:.4f}, {_clock(left)} left")
+
+    def features(self, done: int, total: int) -> None:
+        """Show a bar while the features of a frozen backbone are computed, then say so."""
+        if self._bar is None and done < total:
+            self._show("features", total, done)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        if done == total:
+            self.close()
+            self.note(f"features of {total:,} instances are there: the head trains on them alone")
 
     def end(self, row: dict[str, Any]) -> None:
         """Show the epoch's measures in a line."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.normal import single_or_better
 
 Outputs = Mapping[str, Tensor]
@@ -121,9 +121,15 @@ class Method(ABC):
 
     @abstractmethod
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
-        """Loss of a batch in a stage; without one, in the first."""
+        """Loss of a batch in a stage; without one, in the first. A method may do without `weights`."""
 
     @abstractmethod
     def read(self, outputs: Outputs) -> Reading:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from gaussianmlr import losses
-from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
 
 
@@ -19,10 +19,18 @@ class _OneScore(Method):
     objective: ClassVar[Callable[..., Tensor]]
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """The loss of this method's name in `gaussianmlr.losses`."""
-        return self.objective(outputs["score"], ranks, supervision=self.supervision, reduction=reduction)
+        return self.objective(
+            outputs["score"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+        )
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores are log-odds of relevance."""
@@ -94,7 +102,13 @@ class BinaryRelevance(_OneScore):
     supervisions: ClassVar[tuple[Supervision, ...]] = ("weak",)
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """Mean cross-entropy of relevance."""
-        return losses.binary_relevance(outputs["score"], ranks, reduction=reduction)
+        return losses.binary_relevance(outputs["score"], ranks, reduction=reduction, weights=weights)
