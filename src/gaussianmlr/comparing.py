@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -168,14 +169,15 @@ def _cells(
                 source, parts = _opened(plan, run, recipe)
             _same_parts(seen, parts, file)
             task = Task(source, recipe, folder / "runs" / file.stem, accelerator, watcher)
+            began = time.monotonic()
             cell = _measured(contender, run, contender.run(task), about, source, parts)
             write_text(file, json.dumps(asdict(cell), indent=1, ensure_ascii=False) + "\n")
             shutil.rmtree(task.folder, ignore_errors=True)
-            spent.append(cell.seconds)
+            spent.append(time.monotonic() - began)
             left = sum(spent) / len(spent) * (total - there - len(spent))
             say(
                 f"[{number}/{total}] {contender.name}, {run.name}: tau-b {100 * cell.metrics['tau_b']:.2f}, "
-                f"{clock(cell.seconds)}; about {clock(left)} left"
+                f"{clock(spent[-1])}; about {clock(left)} left"
             )
             yield cell
 

@@ -82,7 +82,7 @@ class ComparisonDisplay:
         return cls(summaries, supervisions, comparison.setup())
 
     def plot(self, ax: Any = None) -> ComparisonDisplay:
-        """Draw: a faint dot a run, a full one for the mean, a bar of one standard deviation to each side.
+        """Draw the mean, a bar of one standard deviation to each side, and below it a small mark a run.
 
         Parameters
         ----------
@@ -125,10 +125,8 @@ class ComparisonDisplay:
                 continue
             colour, mark, _ = _LOOKS.get(self.supervisions[name], _LOOKS["strong"])
             if len(found.values) > 1:
-                values = 100 * np.array(found.values)
-                ax.plot(
-                    values, np.full(len(values), place), ls="", marker=mark, ms=3.5, color=colour, alpha=0.3
-                )
+                values, below = 100 * np.array(found.values), np.full(len(found.values), place + 0.24)
+                ax.plot(values, below, ls="", marker=mark, ms=3.5, color=colour, alpha=0.45, mew=0)
             spread = None if math.isnan(found.std) else 100 * found.std
             ax.errorbar(
                 100 * found.mean,
@@ -160,4 +158,8 @@ class ComparisonDisplay:
             for look in used
         ]
         self.figure_.legend(handles=marks, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-        self.figure_.suptitle(self.title, fontsize=10.5)
+        several = any(
+            len(found.values) > 1 for row in self.summaries.values() for found in row.values() if found
+        )
+        how = "mean ± standard deviation; below it, the runs" if several else "one run each"
+        self.figure_.suptitle(f"{self.title}\n{how}" if self.title else how, fontsize=10.5)

@@ -54,7 +54,7 @@ def resampled_t(differences: npt.ArrayLike, ratio: float) -> PairedTest:
     Examples
     --------
     >>> round(resampled_t([0.02, 0.03, 0.01, 0.02, 0.04], ratio=0.25).p, 4)
-    0.0402
+    0.0349
     """
     d = np.asarray(differences, dtype=np.float64)
     if d.ndim != 1 or len(d) < 2:
