@@ -196,6 +196,7 @@ def test_folders_that_are_no_comparison(tmp_path):
     with pytest.raises(DataError, match="is not empty and holds no comparison"):
         compare(make_data(), [Spy()], out=tmp_path, recipe=QUICK)
     (tmp_path / "plan.json").write_text("[]")
+    (tmp_path / "cells").mkdir()
     with pytest.raises(DataError, match=r"plan.json is no plan"):
         compare(make_data(), [Spy()], out=tmp_path, recipe=QUICK)
 
@@ -220,6 +221,12 @@ def test_cells_that_were_changed_are_refused(tmp_path):
     file.write_text(json.dumps(json.loads(text) | {"seed": 7}))
     with pytest.raises(DataError, match="holds 7, not 0"):
         compare(**again)
+
+
+def test_a_plan_of_which_nothing_was_done_binds_nobody(tmp_path):
+    with pytest.raises(DataError, match="size is for Ranked MNIST"):
+        compare(make_data(), [Spy()], out=tmp_path, recipe=QUICK, size=9)
+    assert len(compare(make_data(), [Spy()], out=tmp_path, recipe=QUICK, seeds=1).cells) == 1
 
 
 def test_one_process_a_folder(tmp_path):

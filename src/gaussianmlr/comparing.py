@@ -252,9 +252,9 @@ def _claim(folder: Path, plan: _Plan) -> None:
     wanted = {"format": _FORMAT, "data": what, "folds": plan.folds, "opening": plan.opening, "recipe": recipe}
     wanted = json.loads(json.dumps(wanted))
     file = folder / "plan.json"
-    if not file.exists():
-        if any(one for one in folder.iterdir() if one.name != ".lock"):
-            raise DataError(f"{folder} is not empty and holds no comparison; choose another folder")
+    if not file.exists() and any(one for one in folder.iterdir() if one.name != ".lock"):
+        raise DataError(f"{folder} is not empty and holds no comparison; choose another folder")
+    if not any((folder / begun).is_dir() for begun in ("cells", "runs")):  # a plan alone binds nobody
         write_text(file, json.dumps(wanted, indent=2) + "\n")
         return
     try:
