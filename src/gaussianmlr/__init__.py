@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gaussianmlr._version import __version__
 
 if TYPE_CHECKING:
+    from gaussianmlr.classic import CalibratedRanker, DummyRanker, NeighbourRanker
     from gaussianmlr.errors import DataError
     from gaussianmlr.model import load
     from gaussianmlr.orders import (
@@ -25,7 +26,20 @@ if TYPE_CHECKING:
         weak,
     )
 
-    from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
+    from . import (
+        backbones,
+        data,
+        features,
+        heads,
+        losses,
+        methods,
+        metrics,
+        network,
+        normal,
+        orders,
+        rankers,
+        scorers,
+    )
 
 _MODULES = (
     "backbones",
@@ -39,9 +53,13 @@ _MODULES = (
     "normal",
     "orders",
     "rankers",
+    "scorers",
 )
 _HOMES = {
+    "CalibratedRanker": "classic",
     "DataError": "errors",
+    "DummyRanker": "classic",
+    "NeighbourRanker": "classic",
     "Ranks": "orders",
     "densify": "orders",
     "from_positions": "orders",
@@ -55,7 +73,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "CalibratedRanker",
     "DataError",
+    "DummyRanker",
+    "NeighbourRanker",
     "Ranks",
     "__version__",
     "backbones",
@@ -73,6 +94,7 @@ __all__ = [
     "orders",
     "pairs",
     "rankers",
+    "scorers",
     "to_lists",
     "to_positions",
     "to_ranks",
