@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         to_text,
         weak,
     )
+    from gaussianmlr.prediction import Prediction
 
     from . import (
         backbones,
@@ -60,6 +61,7 @@ _HOMES = {
     "DataError": "errors",
     "DummyRanker": "classic",
     "NeighbourRanker": "classic",
+    "Prediction": "prediction",
     "Ranks": "orders",
     "densify": "orders",
     "from_positions": "orders",
@@ -77,6 +79,7 @@ __all__ = [
     "DataError",
     "DummyRanker",
     "NeighbourRanker",
+    "Prediction",
     "Ranks",
     "__version__",
     "backbones",
