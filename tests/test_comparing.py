@@ -153,6 +153,30 @@ def test_a_classic_rival_never_meets_its_test_instances(tmp_path):
     assert min(used) > 1e-6  # an instance it had learned would be at no distance
 
 
+def test_weights_of_instances_reach_classic_rivals(tmp_path):
+    seen = []
+
+    class Weighed(Nearest):
+        def fit(self, X, ranks, sample_weight):
+            seen.append(sample_weight)
+            super().fit(X, ranks)
+
+    data = make_data(weights=np.arange(60) % 3 + 1.0, split=["train"] * 30 + ["val"] * 10 + ["test"] * 20)
+    compare(data, [Classic("nearest", Weighed)], out=tmp_path, seeds=1, recipe=QUICK)
+    assert seen[0] == pytest.approx([1, 2, 3] * 10 + [2] * 10)
+
+
+def test_the_classic_rivals_of_tables(tmp_path):
+    found = compare(make_data(), ["forest", "neighbours", "dummy"], out=tmp_path, seeds=1, recipe=QUICK)
+    assert found.ranking[-1] == "dummy"  # knows nothing of the inputs
+    assert found.mean("forest") > found.mean("dummy") + 0.1
+    assert all("ece" in cell.metrics for cell in found.cells)
+    assert found.cells[0].about == {"kind": "classic", "estimator": "CalibratedRanker(random_state=0)"}
+    with pytest.raises(DataError, match="forest takes tables, not pictures"):
+        contenders_of(["forest"], tables=False)
+    assert not {"forest", "dummy"} & {one.name for one in contenders_of(["all"], tables=False)}
+
+
 def test_a_cut_training_goes_on_and_ends_the_same(tmp_path):
     data = make_data()
     whole = compare(data, ["gmlr", "lsep"], out=tmp_path / "whole", seeds=1, recipe=QUICK)
@@ -243,7 +267,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 def test_names_of_contenders():
     names = [one.name for one in contenders_of(["all"])]
-    assert {"gmlr:strong", "gmlr:weak", "br:weak", "pl:strong"} <= set(names)
+    assert {"gmlr:strong", "gmlr:weak", "br:weak", "pl:strong", "forest", "neighbours", "dummy"} <= set(names)
     assert "br:strong" not in names
     assert len(names) == len(set(names))
     found = contenders_of(["gmlr", "gmlr:strong", "gaussianmlr.methods.lsep:Lsep:weak", "crpc:both"], "weak")

@@ -140,8 +140,8 @@ class Network:
 class Estimator(Protocol):
     """What a classic contender is made of; `predict_proba` may give P(relevant) [N, K] besides."""
 
-    def fit(self, X: Any, ranks: Any, /) -> Any:
-        """Learn from rows [N, D] and ranks [N, K]."""
+    def fit(self, X: Any, ranks: Any, /, **weights: Any) -> Any:
+        """Learn from rows [N, D] and ranks [N, K]; `sample_weight` [N] is given where the data has weights."""
 
     def decision_function(self, X: Any, /) -> Any:
         """Scores [N, K]; a label is relevant where its score is above zero."""
@@ -179,12 +179,19 @@ class Classic:
 
     def run(self, task: Task) -> Outcome:
         """Learn from the train and the validation part, and score the test part."""
-        learned = [_table(part, self.name) for part in (task.source.train, task.source.validation)]
+        train, validation = task.source.train, task.source.validation
+        learned = [_table(part, self.name) for part in (train, validation)]
         tested = _table(_test(task.source), self.name)
         x, ranks = (np.concatenate(parts) for parts in zip(*learned))
+        weights = getattr(train, "weights", None)
+        more = {}
+        if weights is not None:  # validation instances have none, and count as much as the others on average
+            more["sample_weight"] = np.append(
+                weights.numpy(), np.full(len(validation), weights.mean().item())
+            )
         estimator = self.make(task.recipe.seed)
         began = time.monotonic()
-        estimator.fit(x, ranks)
+        estimator.fit(x, ranks, **more)
         seconds = time.monotonic() - began
         scores = torch.as_tensor(np.asarray(estimator.decision_function(tested[0]), dtype=np.float64))
         read = getattr(estimator, "predict_proba", None)
@@ -205,8 +212,29 @@ def _table(data: RankedSet, name: str) -> tuple[Any, Any]:
     return data.inputs.numpy(), aggregate(ranks) if ranks.ndim == 3 else ranks
 
 
+def _forest(seed: int) -> Estimator:
+    from gaussianmlr.classic import CalibratedRanker
+
+    return CalibratedRanker(random_state=seed)
+
+
+def _neighbours(seed: int) -> Estimator:
+    from gaussianmlr.classic import NeighbourRanker
+
+    return NeighbourRanker()
+
+
+def _dummy(seed: int) -> Estimator:
+    from gaussianmlr.classic import DummyRanker
+
+    return DummyRanker()
+
+
 # The one place where rivals without a network are made known.
-CLASSIC: dict[str, Callable[[], Classic]] = {}
+CLASSIC = {
+    one.name: one
+    for one in (Classic("forest", _forest), Classic("neighbours", _neighbours), Classic("dummy", _dummy))
+}
 
 
 def contenders_of(
@@ -217,7 +245,8 @@ def contenders_of(
     Parameters
     ----------
     names : iterable of str
-        ``gmlr``, ``gmlr:weak``, ``package.module:Class:weak``, or ``all``; contenders are themselves.
+        ``gmlr``, ``gmlr:weak``, ``package.module:Class:weak``; on tables ``forest``, ``neighbours`` and
+        ``dummy``; or ``all``. Contenders are themselves.
     supervision : {"strong", "weak", "both"}, optional
         For names that do not say it; strong where a method has it.
     tables : bool
@@ -243,12 +272,12 @@ def contenders_of(
 
 def _named(name: str, supervision: Wanted | None, tables: bool) -> list[Contender]:
     if name == "all":
-        classic = [make_classic() for make_classic in CLASSIC.values()] if tables else []
-        return [one for method in available() for one in _networks(method, supervision or "both")] + classic
+        networks = [one for method in available() for one in _networks(method, supervision or "both")]
+        return [*networks, *(CLASSIC.values() if tables else ())]
     if name in CLASSIC:
         if not tables:
             raise DataError(f"{name} takes tables, not pictures; leave it out")
-        return [CLASSIC[name]()]
+        return [CLASSIC[name]]
     method, _, said = name.rpartition(":")
     if said in ("strong", "weak"):
         return [Network(method, said)]
