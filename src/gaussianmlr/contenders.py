@@ -140,8 +140,8 @@ class Network:
 class Estimator(Protocol):
     """What a classic contender is made of; `predict_proba` may give P(relevant) [N, K] besides."""
 
-    def fit(self, X: Any, ranks: Any, /, **weights: Any) -> Any:
-        """Learn from rows [N, D] and ranks [N, K]; `sample_weight` [N] is given where the data has weights."""
+    def fit(self, X: Any, ranks: Any, /) -> Any:
+        """Learn from rows [N, D] and ranks [N, K], and `sample_weight` where there is one."""
 
     def decision_function(self, X: Any, /) -> Any:
         """Scores [N, K]; a label is relevant where its score is above zero."""
@@ -189,7 +189,7 @@ class Classic:
             more["sample_weight"] = np.append(
                 weights.numpy(), np.full(len(validation), weights.mean().item())
             )
-        estimator = self.make(task.recipe.seed)
+        estimator: Any = self.make(task.recipe.seed)
         began = time.monotonic()
         estimator.fit(x, ranks, **more)
         seconds = time.monotonic() - began

@@ -27,8 +27,8 @@ def compare_command(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="A contender: gmlr, lsep:weak, all, for tables forest, neighbours, dummy; may be given often, "
-            "or with commas. gmlr, lsep and crpc without it."
+            help="A contender: gmlr, lsep:weak, all, for tables forest, neighbours, dummy; may be given "
+            "often, or with commas. gmlr, lsep and crpc without it."
         ),
     ] = None,
     supervision: Annotated[
