@@ -10,6 +10,7 @@ from filelock import FileLock
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
 
+from gaussianmlr.batches import fetch
 from gaussianmlr.comparing import compare
 from gaussianmlr.contenders import Classic, Network, Outcome, contenders_of
 from gaussianmlr.data import from_arrays
@@ -41,7 +42,7 @@ class Spy:
 
     def run(self, task):
         self.tasks.append(task)
-        ranks = task.source.test.ranks
+        ranks = fetch(task.source.test, list(range(len(task.source.test))))[1]
         scores = torch.from_numpy(np.random.default_rng(len(self.tasks)).normal(size=tuple(ranks.shape)))
         self.last = scores
         return Outcome(scores, None, ranks, 0.5, {})
@@ -311,3 +312,13 @@ def test_folds_beside_an_own_test_part(tmp_path):
     found = compare(data, [Spy()], out=tmp_path / "yes", seeds=2, recipe=QUICK)
     assert found.one_test
     assert [cell.sizes["test"] for cell in found.cells] == [20, 20]
+
+
+def test_ranked_mnist_brings_its_own_parts(tmp_path):
+    options = {"size": 12, "digits": "embedded"}
+    found = compare("gray-s", [Spy()], out=tmp_path, seeds=2, recipe=QUICK, **options)
+    assert [cell.sizes for cell in found.cells] == [{"train": 12, "validation": 2, "test": 2}] * 2
+    assert found.one_test
+    assert found.setup().startswith("gray-s: 2 seeds, the data's own test part")
+    with pytest.raises(DataError, match="has size = 12, not 18"):
+        compare("gray-s", [Spy()], out=tmp_path, seeds=2, recipe=QUICK, **options | {"size": 18})
