@@ -149,10 +149,10 @@ def _cells(
         for one in plan.who
     }
     total, number = len(files), 0
-    there = sum(file.exists() for file in files.values())
-    if there:
-        say(f"{there} of {total} cells are there already")
-    spent: list[float] = []
+    missing = [name for (_, name), file in files.items() if not file.exists()]
+    if len(missing) < total:
+        say(f"{total - len(missing)} of {total} cells are there already")
+    spent: dict[str, list[float]] = {}
     for run in plan.runs:
         recipe = plan.recipe.replace(seed=run.seed)
         source, parts = None, ""
@@ -173,13 +173,19 @@ def _cells(
             cell = _measured(contender, run, contender.run(task), about, source, parts)
             write_text(file, json.dumps(asdict(cell), indent=1, ensure_ascii=False) + "\n")
             shutil.rmtree(task.folder, ignore_errors=True)
-            spent.append(time.monotonic() - began)
-            left = sum(spent) / len(spent) * (total - there - len(spent))
+            took = time.monotonic() - began
+            spent.setdefault(missing.pop(0), []).append(took)
             say(
                 f"[{number}/{total}] {contender.name}, {run.name}: tau-b {100 * cell.metrics['tau_b']:.2f}, "
-                f"{clock(spent[-1])}; about {clock(left)} left"
+                f"{clock(took)}; about {clock(_left(spent, missing))} left"
             )
             yield cell
+
+
+def _left(spent: dict[str, list[float]], missing: list[str]) -> float:
+    """Seconds to come: of a contender what it took so far, of one not yet seen the mean of all."""
+    means = {name: sum(seconds) / len(seconds) for name, seconds in spent.items()}
+    return sum(means.get(name, sum(means.values()) / len(means)) for name in missing)
 
 
 def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
