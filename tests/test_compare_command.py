@@ -33,7 +33,14 @@ def cells(folder):
 
 def stopped_after(lines, sign, *arguments):
     """Send a signal as soon as so many cells are finished; the rest of what was said, and the exit code."""
-    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    process = subprocess.Popen(
+        command(*arguments),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=ENVIRONMENT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells ignore it in the background
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith(f"[{lines}/"):
@@ -77,7 +84,7 @@ def _check_output(done, folder):
     assert "wins" in done.stdout or "No winner" in done.stdout
     names = {"cells", "plan.json", *(f"comparison.{form}" for form in ("md", "tex", "csv", "json", "png"))}
     assert {file.name for file in folder.iterdir()} - {".lock"} == names
-    rows = list(csv.DictReader((folder / "comparison.csv").open()))
+    rows = list(csv.DictReader((folder / "comparison.csv").read_text().splitlines()))
     shown = {row["contender"]: float(row["value"]) for row in rows if row["metric"] == "tau_b"}
     for name, value in shown.items():
         assert value == pytest.approx(100 * mean(folder, name), abs=1e-3)
