@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gaussianmlr._version import __version__
 
 if TYPE_CHECKING:
+    from gaussianmlr.classic import CalibratedRanker, DummyRanker, NeighbourRanker
     from gaussianmlr.errors import DataError
     from gaussianmlr.model import load
     from gaussianmlr.orders import (
@@ -24,8 +25,22 @@ if TYPE_CHECKING:
         to_text,
         weak,
     )
+    from gaussianmlr.prediction import Prediction
 
-    from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
+    from . import (
+        backbones,
+        data,
+        features,
+        heads,
+        losses,
+        methods,
+        metrics,
+        network,
+        normal,
+        orders,
+        rankers,
+        scorers,
+    )
 
 _MODULES = (
     "backbones",
@@ -39,9 +54,14 @@ _MODULES = (
     "normal",
     "orders",
     "rankers",
+    "scorers",
 )
 _HOMES = {
+    "CalibratedRanker": "classic",
     "DataError": "errors",
+    "DummyRanker": "classic",
+    "NeighbourRanker": "classic",
+    "Prediction": "prediction",
     "Ranks": "orders",
     "densify": "orders",
     "from_positions": "orders",
@@ -55,7 +75,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "CalibratedRanker",
     "DataError",
+    "DummyRanker",
+    "NeighbourRanker",
+    "Prediction",
     "Ranks",
     "__version__",
     "backbones",
@@ -73,6 +97,7 @@ __all__ = [
     "orders",
     "pairs",
     "rankers",
+    "scorers",
     "to_lists",
     "to_positions",
     "to_ranks",

@@ -8,7 +8,7 @@ import platform
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,9 @@ from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
 from gaussianmlr.network import Network, make_network
 from gaussianmlr.recipe import Recipe
+
+if TYPE_CHECKING:
+    from gaussianmlr.prediction import Prediction
 
 __all__ = ["Inputs", "Model", "build", "load", "read_config", "versions"]
 
@@ -102,6 +105,12 @@ class Model:
             _joined([part.mu for part in parts]),
             _joined([part.sigma for part in parts]),
         )
+
+    def predict(self, inputs: Any, batch_size: int = 256) -> Prediction:
+        """What the model says of a batch of inputs, to be read in many ways; inputs as in `read`."""
+        from gaussianmlr.prediction import Prediction
+
+        return Prediction.from_reading(self.read(inputs, batch_size), self.labels, method=self.method.name)
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
         outputs: dict[str, Tensor] = self.network(as_input(x))
