@@ -13,6 +13,7 @@ from commanding import ENVIRONMENT, command, gmlr
 from gaussianmlr import DataError, load
 from gaussianmlr.cli import app
 from gaussianmlr.data import Digits, RankedMNIST, load_digits
+from gaussianmlr.epochs import for_training
 from gaussianmlr.methods import make
 from gaussianmlr.paper.canvas import describe_digits, open_canvases
 from gaussianmlr.paper.cells import METRICS, Cell, missing_of, read_cells, recipe_of, write_cell
@@ -110,19 +111,21 @@ def test_images_never_repeat_and_seeds_differ():
     recipe = recipe_of(cell).replace(epochs=4)
     data = open_canvases(cell, recipe, "embedded")
     assert len(data.train) == 10
-    seen = [data.train.tensors_at(range(10), epoch)[0].numpy().tobytes() for epoch in range(4)]
+    drawn = for_training(data.train, recipe)
+    seen = [drawn.tensors_at(range(10), epoch)[0].numpy().tobytes() for epoch in range(4)]
     assert len(set(seen)) == 4
     other = open_canvases(cell.at(seed=1), recipe, "embedded")
-    assert other.train.tensors_at(range(10), 0)[0].numpy().tobytes() not in seen
+    assert other.train.tensors(range(10))[0].numpy().tobytes() not in seen
     assert (data.test.batch([5]).images == other.test.batch([5]).images).all()
     assert (data.validation.batch([5]).images == other.validation.batch([5]).images).all()
 
 
 def test_the_papers_images_repeat_and_share_digits():
     cell = Cell("color-b", "lsep", "weak", "paper", seed=2)
-    data = open_canvases(cell, recipe_of(cell), "embedded")
+    recipe = recipe_of(cell)
+    data = open_canvases(cell, recipe, "embedded")
     assert (len(data.train), len(data.validation), len(data.test)) == (60_000, 10_000, 10_000)
-    assert isinstance(data.train, RankedMNIST)
+    assert for_training(data.train, recipe) is data.train
     assert data.train.seed == 0
     assert data.train.shared_digits
 
