@@ -85,6 +85,21 @@ def reproduce_command(
             typer.echo("stopped; the same command goes on", err=True)
             raise typer.Exit(130)
     _show_cells(cells, places, sources)
+    if what[0] not in ("cell", "cells"):
+        for file in _write(named(what), preset, seeds, places, sources):
+            typer.echo(str(file))
+
+
+def _write(names: list[str], preset: Any, seeds: int | None, places: Places, sources: Sources) -> list[Path]:
+    from gaussianmlr.paper.cells import read_cells
+    from gaussianmlr.paper.figures import write_figures
+    from gaussianmlr.paper.plans import FIGURES, TABLES
+    from gaussianmlr.paper.tables import write_tables
+
+    tables, figures = ([name for name in names if name in known] for known in (TABLES, FIGURES))
+    landed = read_cells(places.cells)
+    written = write_tables(tables, landed, preset, places.results / "tables", seeds)
+    return [*written, *write_figures(figures, preset, places, sources)]
 
 
 def _chosen(
