@@ -31,8 +31,8 @@ LABELS = ("mountain", "plant", "sun")
 SHOWN = 10
 ABOUT = (
     "Pictures that the network was not trained on, at equal steps of the score of a label from its least to "
-    "its largest. monotonicity and linearity: Spearman's and Pearson's correlation, over all pictures, of the "
-    "score with the mean rank that people gave the label (0: irrelevant). raw and canonical: the gauge."
+    "its largest. monotonicity and linearity: Spearman's and Pearson's correlation, over all pictures, of "
+    "the score with the mean rank that people gave the label (0: irrelevant). raw and canonical: the gauge."
 )
 
 

@@ -27,9 +27,9 @@ from gaussianmlr.paper.plans import VARIANCES
 __all__ = ["draw", "follow_sigma"]
 
 ABOUT = (
-    "follows: Spearman's correlation of the predicted sigma with the true significance along a sequence, mean "
-    "of the two digits that change and of all sequences. low, high: mean variance of the changing digits at "
-    "their smallest and at their largest significance; middle: of the constant digit."
+    "follows: Spearman's correlation of the predicted sigma with the true significance along a sequence, "
+    "mean of the two digits that change and of all sequences. low, high: mean variance of the changing "
+    "digits at their smallest and at their largest significance; middle: of the constant digit."
 )
 
 
