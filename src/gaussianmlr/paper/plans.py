@@ -84,17 +84,14 @@ def cells_of(what: str, preset: Preset, seeds: int | None = None) -> list[Cell]:
 
 def _rivals(preset: Preset) -> list[Cell]:
     """Everything that was tried on gray-s, at one budget; and the long run."""
-    six = [Cell("gray-s", *one, preset) for one in SIX]
-    others = [Cell("gray-s", *one, preset) for one in RIVALS]
-    readings = [one for cell in six for one in cell.readings[1:]]
+    trained = [Cell("gray-s", *one, preset) for one in (*SIX, *RIVALS)]
     ablations = [
         Cell("gray-s", method, "strong", preset, settings=(setting,))
         for setting, methods in ABLATIONS
         for method in methods
     ]
-    readings += [one for cell in ablations for one in cell.readings[1:]]
     long_run = [Cell("gray-s", "gmlr", "strong", preset, images=LONG_RUN)] if preset == "cpu" else []
-    return [*six, *others, *readings, *ablations, *long_run]
+    return [one for cell in (*trained, *ablations, *long_run) for one in cell.readings]
 
 
 def plan(whats: Iterable[str], preset: Preset, seeds: int | None = None) -> list[Cell]:

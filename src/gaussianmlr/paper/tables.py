@@ -165,8 +165,8 @@ def _notes(rows: Sequence[Row], used: Sequence[Mapping[str, Any]]) -> Iterable[s
     )
     if networks:
         yield f"Networks: {'; '.join(networks)}. The recipe of every cell is in its file."
-    if any(run.get("seconds") for run in used):
-        hours = sum(float(run["seconds"]) for run in used) / 3600
+    hours = sum(float(run["seconds"]) for run in used) / 3600
+    if hours >= 0.05:
         yield f"Training time of these cells together: {hours:.2f} hours."
 
 

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
+from gaussianmlr.batches import as_input, as_tensor
 from gaussianmlr.data.digits import Digits, load_digits
 from gaussianmlr.data.probes import Probe
 from gaussianmlr.files import aside, write_text
@@ -108,6 +111,7 @@ class Track:
 
     raw: Floats
     canonical: Floats
+    thresholds: Floats | None = None  # of the raw scores, where they are not zero
     sigma_raw: Floats | None = None
     sigma_canonical: Floats | None = None
 
@@ -115,6 +119,11 @@ class Track:
         """Scores in a gauge."""
         found: Floats = getattr(self, name)
         return found
+
+    @property
+    def shown(self) -> Floats:
+        """What is drawn: the canonical gauge, or raw scores where they have thresholds of their own."""
+        return self.canonical if self.thresholds is None else self.raw
 
 
 def follow(model: Model, probe: Probe) -> Track:
@@ -127,18 +136,34 @@ def follow(model: Model, probe: Probe) -> Track:
 
 
 def in_gauges(model: Model, images: Any) -> dict[str, Floats]:
-    """Scores [N, K] in the raw and in the canonical gauge, sigmas too where there are any."""
-    reading = model.read(images, 64)
-    raw = reading.scores.double().numpy()
+    """What a model says of images: arrays [N, K], named as in `Track`.
+
+    Raw are the numbers that the network learns to give: mu, votes minus the virtual label's, LSEP's f. The
+    canonical gauge frees mu from the instance's scale, and f from its thresholds.
+    """
+    outputs = raw_outputs(model, images)
+    reading = model.method.read(outputs)
+    scores = reading.scores.double().numpy()
+    if {"score", "threshold"} <= set(outputs):
+        raw, thresholds = (outputs[name].double().numpy() for name in ("score", "threshold"))
+        return {"raw": raw, "canonical": scores, "thresholds": thresholds}
     if reading.mu is None or reading.sigma is None:
-        return {"raw": raw, "canonical": raw}  # other methods have no scale that is free
+        return {"raw": scores, "canonical": scores}
     mu, sigma = canonical(reading.mu.double(), reading.sigma.double())
     return {
-        "raw": raw,
+        "raw": scores,
         "canonical": mu.numpy(),
         "sigma_raw": reading.sigma.double().numpy(),
         "sigma_canonical": sigma.numpy(),
     }
+
+
+@torch.no_grad()
+def raw_outputs(model: Model, images: Any) -> dict[str, Tensor]:
+    """The outputs of a model's network, by name."""
+    model.network.cpu().eval()
+    outputs: dict[str, Tensor] = model.network(as_input(as_tensor(images)))
+    return {name: value.float() for name, value in outputs.items()}
 
 
 def _digest(probe: Probe) -> str:
@@ -206,9 +231,9 @@ def say_not_trained(axes: Axes) -> None:
     axes.text(0.5, 0.5, NOT_TRAINED, transform=axes.transAxes, ha="center", va="center", color="#999999")
 
 
-def legend_of(figure: Figure, names: Iterable[str]) -> None:
-    """One legend for the page, a colour a place."""
+def legend_of(figure: Figure, names: Iterable[str], colours: Sequence[str] = COLOURS) -> None:
+    """One legend for the page, a colour a name."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour, lw=2.5, label=name) for colour, name in zip(COLOURS, names)]
+    handles = [Line2D([], [], color=colour, lw=2.5, label=name) for colour, name in zip(colours, names)]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=10)

@@ -104,18 +104,15 @@ def _page(dataset: str, probe: Probe, tracks: dict[tuple[str, str], Track | None
     )
     panels = bottom.subplots(2, 3).ravel()
     for axes, ((method, supervision), track) in zip(panels, tracks.items()):
-        axes.set_title(f"{METHODS[method]}, {supervision}", fontsize=11, color=INK)
+        title = f"{METHODS[method]}, {supervision}"
         if track is None:
+            axes.set_title(title, fontsize=10, color=INK)
             say_not_trained(axes)
             continue
-        _curves(axes, track.canonical)
-        found = follow_score(track.canonical, probe.significance)
-        text = (
-            f"linearity {found['linearity']:.3f}\nmonotonicity {found['monotonicity']:.3f}\n"
-            f"drift {found['drift']:.3f}"
-        )
-        axes.text(0.5, 0.97, text, transform=axes.transAxes, fontsize=8, va="top", ha="center", color=INK)
-        axes.margins(y=0.12)
+        _curves(axes, track)
+        found = follow_score(track.shown, probe.significance)
+        numbers = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+        axes.set_title(f"{title}\n{numbers}", fontsize=10, color=INK)
     digits = probe.labels[0]
     legend_of(
         figure, (f"{name} ({digit})" for name, digit in zip(("first", "second", "third"), digits.tolist()))
@@ -123,16 +120,20 @@ def _page(dataset: str, probe: Probe, tracks: dict[tuple[str, str], Track | None
     bottom.supxlabel(
         f"frame; thin: the sequence shown, thick and shade: mean and deviation of {len(probe)}", fontsize=10
     )
-    bottom.supylabel("score (canonical gauge); dotted: threshold", fontsize=10)
+    bottom.supylabel("score (canonical gauge; LSEP: f); dotted: threshold", fontsize=10)
     return figure
 
 
-def _curves(axes: Any, scores: Floats) -> None:
+def _curves(axes: Any, track: Track) -> None:
+    scores = track.shown
     frames = np.arange(1, scores.shape[1] + 1)
     for place, colour in zip(range(3), COLOURS):
         mean, std = scores[:, :, place].mean(0), scores[:, :, place].std(0)
         axes.fill_between(frames, mean - std, mean + std, color=colour, alpha=0.16, lw=0)
         axes.plot(frames, mean, color=colour, lw=2.2)
         axes.plot(frames, scores[0, :, place], color=colour, lw=0.8, alpha=0.9)
-    axes.axhline(0, color=INK, lw=0.9, ls=":")
+        if track.thresholds is not None:
+            axes.plot(frames, track.thresholds[:, :, place].mean(0), color=colour, lw=1.1, ls=":")
+    if track.thresholds is None:
+        axes.axhline(0, color=INK, lw=0.9, ls=":")
     quiet(axes)

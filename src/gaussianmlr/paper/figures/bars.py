@@ -13,13 +13,21 @@ import torch
 from torch import Tensor
 
 from gaussianmlr import losses, orders
-from gaussianmlr.batches import as_input, as_tensor
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.data.images import read_image
 from gaussianmlr.methods import Method, make
 from gaussianmlr.normal import canonical
 from gaussianmlr.paper.cells import PHOTOS, recipe_of
-from gaussianmlr.paper.figures._studio import INK, Floats, Studio, quiet, say_not_trained, sheet, show_image
+from gaussianmlr.paper.figures._studio import (
+    INK,
+    Floats,
+    Studio,
+    quiet,
+    raw_outputs,
+    say_not_trained,
+    sheet,
+    show_image,
+)
 from gaussianmlr.paper.photos import open_photos, read_outputs
 from gaussianmlr.paper.plans import BARS, SIX
 from gaussianmlr.paper.tables import METHODS
@@ -117,10 +125,7 @@ def _canvases(studio: Studio, dataset: str) -> Found | None:
         if model is None:
             said[one] = None
             continue
-        with torch.no_grad():
-            model.network.cpu().eval()
-            outputs = model.network(as_input(as_tensor(batch.images)))
-        said[one] = bars_of(model.method, outputs, data.labels)
+        said[one] = bars_of(model.method, raw_outputs(model, batch.images), data.labels)
     names = [f"test image {index}" for index in chosen]
     return list(batch.images), names, data.texts(batch.ranks), data.labels, said
 
@@ -213,7 +218,7 @@ def _page(
                 continue
             _bars(panel, found[row], labels)
             right = found[row].order == true
-            panel.set_title(_broken(found[row].order), fontsize=9, color=INK if right else "#d1495b")
+            panel.set_title(_broken(found[row].order), fontsize=8, color=INK if right else "#d1495b")
     figure.suptitle(
         f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); black: thresholds",
         fontsize=12,
@@ -232,7 +237,7 @@ def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:
     quiet(axes)
 
 
-def _broken(order: str, width: int = 34) -> str:
+def _broken(order: str, width: int = 38) -> str:
     """A long order on several lines."""
     lines, line = [], ""
     for word in (order or "nothing").split(" "):

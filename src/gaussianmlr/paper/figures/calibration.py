@@ -99,14 +99,18 @@ def _page(probe: Probe, tracks: dict[tuple[str, str], Track | None]) -> Any:
         if track is None:
             say_not_trained(axes)
             continue
-        found = spread(track.canonical[:, 0], probe.significance[:, 0])
+        found = spread(track.shown[:, 0], probe.significance[:, 0])
         reach = max(found["stds"]) * 3.5
         x = np.linspace(min(found["means"]) - reach, max(found["means"]) + reach, 600)
         for mean, std, colour in zip(found["means"], found["stds"], _colours()):
             density = norm.pdf(x, mean, std)
             axes.plot(x, density, color=colour, lw=2)
             axes.fill_between(x, density, color=colour, alpha=0.15, lw=0)
-        axes.axvline(0, color=INK, lw=0.9, ls=":")
+        if track.thresholds is None:
+            axes.axvline(0, color=INK, lw=0.9, ls=":")
+        else:
+            for colour, cut in zip(_colours(), track.thresholds[:, 0].mean(0)):
+                axes.axvline(cut, color=colour, lw=1.1, ls=":")
         axes.set_yticks([])
         axes.set_ylim(0, None)
         axes.margins(y=0.25)
@@ -114,8 +118,10 @@ def _page(probe: Probe, tracks: dict[tuple[str, str], Track | None]) -> Any:
         axes.text(0.98, 0.97, text, transform=axes.transAxes, ha="right", va="top", fontsize=8, color=INK)
         quiet(axes)
         axes.spines["left"].set_visible(False)
-    legend_of(figure, (f"scale {scale:g}" for scale in _in_colour_order(scales)))
-    right.supxlabel("score (canonical gauge); dotted: threshold", fontsize=10)
+    legend_of(figure, (f"scale {scale:g}" for scale in scales), _colours())
+    right.supxlabel(
+        "score (canonical gauge; LSEP: f); dotted: threshold (LSEP: mean of its own)", fontsize=10
+    )
     figure.suptitle(
         f"gray-s: Gaussians fitted to the scores of four digits of known scale, {len(probe)} images",
         fontsize=13,
@@ -127,10 +133,6 @@ def _page(probe: Probe, tracks: dict[tuple[str, str], Track | None]) -> Any:
 def _colours() -> tuple[str, ...]:
     """From the smallest scale to the largest: the paper's fourth colour first."""
     return (COLOURS[3], COLOURS[0], COLOURS[1], COLOURS[2])
-
-
-def _in_colour_order(scales: Floats) -> list[float]:
-    return [float(scales[number]) for number in (1, 2, 3, 0)]
 
 
 def _boxes(axes: Any, probe: Probe, number: int) -> None:

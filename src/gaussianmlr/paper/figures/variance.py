@@ -78,18 +78,20 @@ def _page(probes: dict[str, Probe], tracks: dict[str, Track | None]) -> Any:
             if track is None:
                 say_not_trained(panel)
                 continue
-            variance = getattr(track, f"sigma_{gauge}") ** 2
+            variance = 2 * np.log(getattr(track, f"sigma_{gauge}"))
             frames = np.arange(1, variance.shape[1] + 1)
             for place, colour in zip(range(3), COLOURS):
                 low, middle, high = np.quantile(variance[:, :, place], (0.25, 0.5, 0.75), axis=0)
                 panel.fill_between(frames, low, high, color=colour, alpha=0.16, lw=0)
                 panel.plot(frames, middle, color=colour, lw=2)
-            panel.set_yscale("log")
             quiet(panel)
     legend_of(figure, ("first digit: gains", "second: keeps", "third: loses"))
-    figure.suptitle("Variance that GaussianMLR (strong) predicts along adjusting sequences", fontsize=13)
-    figure.supxlabel(
-        f"frame; median and quartiles of {len(next(iter(probes.values())))} sequences", fontsize=10
+    count = len(next(iter(probes.values())))
+    figure.suptitle(
+        "Log-variance that GaussianMLR (strong) predicts along adjusting sequences, frame by frame: "
+        f"median and quartiles of {count}",
+        fontsize=13,
+        color=INK,
     )
-    figure.supylabel("variance", fontsize=10)
+    figure.supylabel("log-variance", fontsize=10)
     return figure
