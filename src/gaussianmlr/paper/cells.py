@@ -86,7 +86,7 @@ class Cell:
     def name(self) -> str:
         """The name of its file."""
         parts = [self.dataset, f"{self.method}-{self.supervision}", self.preset, f"seed{self.seed}"]
-        parts += [_plain(text.rpartition(".")[2]) for text in self.settings]
+        parts += [_plain(short(text)) for text in self.settings]
         parts += [] if self.images is None else [f"images-{self.images}"]
         return "_".join([*parts, *filter(None, [_plain(self.reading)])])
 
@@ -210,6 +210,18 @@ def missing_of(cells: Iterable[Cell], folder: str | Path) -> list[Cell]:
 def is_landed(cell: Cell, folder: str | Path) -> bool:
     """Whether all readings of the cell's training have landed."""
     return all((Path(folder) / f"{one.name}.json").is_file() for one in cell.readings)
+
+
+def short(setting: str) -> str:
+    """A setting without the field that holds it.
+
+    Examples
+    --------
+    >>> short("backbone_settings.curves=true"), short("rate=0.01")
+    ('curves=true', 'rate=0.01')
+    """
+    name, equals, value = setting.partition("=")
+    return f"{name.rpartition('.')[2]}{equals}{value}"
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gaussianmlr.files import write_text
-from gaussianmlr.paper.cells import METRICS, Cell
+from gaussianmlr.paper.cells import METRICS, Cell, short
 from gaussianmlr.paper.plans import cells_of
 from gaussianmlr.paper.published import Number, published
 from gaussianmlr.presets import Preset
@@ -60,7 +60,7 @@ class Row:
     def title(self) -> str:
         """The method in words, with what differs from the preset."""
         cell = self.cell
-        parts = [text.rpartition(".")[2] for text in cell.settings]
+        parts = [short(text) for text in cell.settings]
         parts += [] if cell.images is None else [f"{cell.images:,} images"]
         parts += filter(None, [cell.reading])
         more = f" ({', '.join(parts)})" if parts else ""
