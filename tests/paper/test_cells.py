@@ -140,6 +140,7 @@ def test_digits_are_known_by_sum_not_by_place():
 def test_cells_on_disk(tmp_path):
     cell = Cell("gray-b", "gmlr", "strong", "cpu", 3, ("rate=0.001", "head=linear"), 128_000)
     write_cell(tmp_path, cell, FACTS)
+    assert cell.name == "gray-b_gmlr-strong_cpu_seed3_head-linear_rate-0.001_images-128000"
     assert list(read_cells(tmp_path)) == [cell]
     (tmp_path / f"{cell.name}.json").rename(tmp_path / "other.json")
     with pytest.raises(DataError, match="expected a file of that name"):

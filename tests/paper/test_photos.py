@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):
     done = gmlr(*words, "--work", tmp_path / "w", "--results", tmp_path / "r")
     assert done.returncode == 0, done.stderr
     written = [line for line in done.stdout.splitlines() if line.startswith(str(tmp_path))]
-    names = {os.path.basename(line) for line in written}
+    names = {Path(line).name for line in written}
     assert {f"{name}-smoke.{suffix}" for name in TABLES for suffix in ("md", "tex", "csv")} <= names
     assert {f"{name}-smoke.{suffix}" for name in FIGURES for suffix in ("json", "csv")} <= names
     pictures = [line for line in written if line.endswith(".png")]
