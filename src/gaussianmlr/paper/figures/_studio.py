@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from gaussianmlr.batches import as_input, as_tensor
 from gaussianmlr.data.digits import Digits, load_digits
 from gaussianmlr.data.probes import Probe
 from gaussianmlr.files import aside, write_text
+from gaussianmlr.methods import Method
 from gaussianmlr.model import Model
 from gaussianmlr.normal import canonical
 from gaussianmlr.paper.cells import Cell
@@ -136,13 +137,17 @@ def follow(model: Model, probe: Probe) -> Track:
 
 
 def in_gauges(model: Model, images: Any) -> dict[str, Floats]:
-    """What a model says of images: arrays [N, K], named as in `Track`.
+    """What a model says of images: arrays [N, K], named as in `Track`."""
+    return gauges_of(model.method, raw_outputs(model, images))
+
+
+def gauges_of(method: Method, outputs: Mapping[str, Tensor]) -> dict[str, Floats]:
+    """What a method says by its outputs: arrays [N, K], named as in `Track`.
 
     Raw are the numbers that the network learns to give: mu, votes minus the virtual label's, LSEP's f. The
     canonical gauge frees mu from the instance's scale, and f from its thresholds.
     """
-    outputs = raw_outputs(model, images)
-    reading = model.method.read(outputs)
+    reading = method.read(outputs)
     scores = reading.scores.double().numpy()
     if {"score", "threshold"} <= set(outputs):
         raw, thresholds = (outputs[name].double().numpy() for name in ("score", "threshold"))

@@ -13,10 +13,12 @@ from gaussianmlr.data.images import read_image
 from gaussianmlr.methods import make
 from gaussianmlr.paper.cells import recipe_of
 from gaussianmlr.paper.figures._studio import (
+    GAUGES,
     INK,
     Floats,
     Studio,
     correlation,
+    gauges_of,
     rank_correlation,
     say_not_trained,
     sheet,
@@ -50,8 +52,8 @@ def draw(studio: Studio) -> list[Path]:
                 rows.append({**row, "state": "not trained"})
                 continue
             column = data.labels.index(label)
-            chosen = checkpoints(scores["canonical"][:, column], SHOWN)
-            strips[one] = (chosen, scores["canonical"][:, column])
+            chosen = checkpoints(scores["shown"][:, column], SHOWN)
+            strips[one] = (chosen, scores["shown"][:, column])
             rows.append({**row, "state": "trained", **_numbers(scores, data, column, chosen)})
         if data is not None:
             written.append(studio.save(_page(label, data, strips), f"extracted-{label}"))
@@ -62,22 +64,19 @@ def photo_scores(
     studio: Studio, dataset: str, method: str, supervision: str, count: int
 ) -> dict[str, Floats] | None:
     """Scores of all pictures by networks that were not trained on them; NaN where none was measured."""
-    from gaussianmlr.normal import canonical
-
     cell = studio.cell(dataset, method, supervision)
     folder = studio.places.run(cell)
     if not (studio.places.cells / f"{cell.name}.json").is_file() or not list(folder.glob("outputs-*.npz")):
         return None
     kept = read_outputs(folder)
     recipe = recipe_of(cell)
-    reading = make(recipe.method, **recipe.method_settings).read(kept.outputs)
-    found = {"raw": reading.scores, "canonical": reading.scores}
-    if reading.mu is not None and reading.sigma is not None:
-        found["canonical"] = canonical(reading.mu, reading.sigma).mu
+    found = gauges_of(make(recipe.method, **recipe.method_settings), kept.outputs)
     whole = {}
-    for name, values in found.items():
-        whole[name] = np.full((count, values.shape[1]), np.nan)
-        whole[name][kept.where] = values.double().numpy()
+    for gauge in GAUGES:
+        whole[gauge] = np.full((count, found[gauge].shape[1]), np.nan)
+        whole[gauge][kept.where] = found[gauge]
+    # As in the other figures: canonical, but for LSEP its f, which the ranking loss has trained.
+    whole["shown"] = whole["raw" if "thresholds" in found else "canonical"]
     return whole
 
 
@@ -111,12 +110,13 @@ def _numbers(scores: dict[str, Floats], data: RankedData, column: int, chosen: l
     truth = people_say(data)[:, column]
     assert data.ids is not None
     found: dict[str, Any] = {"pictures": int((~np.isnan(scores["raw"][:, column])).sum())}
-    for gauge, values in scores.items():
+    for gauge in GAUGES:
+        values = scores[gauge]
         there = ~np.isnan(values[:, column])
         found[f"monotonicity_{gauge}"] = round(rank_correlation(values[there, column], truth[there]), 4)
         found[f"linearity_{gauge}"] = round(correlation(values[there, column], truth[there]), 4)
     found["ids"] = [data.ids[index] for index in chosen]
-    found["scores"] = [round(float(scores["canonical"][index, column]), 4) for index in chosen]
+    found["scores"] = [round(float(scores["shown"][index, column]), 4) for index in chosen]
     found["people"] = [round(float(truth[index]), 3) for index in chosen]
     return found
 
