@@ -66,10 +66,11 @@ def test_every_method_learns(name, tmp_path):
     assert min(row["hamming_loss"] for row in result.history) < 0.3
 
 
-def test_runs_are_deterministic():
-    first, second = (training_run.run("gmlr", None) for _ in range(2))
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_runs_are_deterministic(optimizer):
+    first, second = (training_run.run("gmlr", None, optimizer=optimizer) for _ in range(2))
     assert same(first.network.state_dict(), second.network.state_dict())
-    other = training_run.run("gmlr", None, seed=1)
+    other = training_run.run("gmlr", None, seed=1, optimizer=optimizer)
     assert not same(first.network.state_dict(), other.network.state_dict())
 
 
@@ -100,6 +101,23 @@ def test_ctrl_c_saves_the_best_and_the_same_call_goes_on(tmp_path):
     assert len(stopped["history"]) >= 1
     assert "finished" in finish(start("gmlr", tmp_path / "cut", tmp_path / "cut.pt"))
     assert same(weights(tmp_path / "whole.pt")["state"], weights(tmp_path / "cut.pt")["state"])
+
+
+def test_muon_goes_on_bit_for_bit(tmp_path):
+    class Stopping(training_run.Watcher):
+        def __init__(self):
+            self.steps = 0
+
+        def step(self, loss):
+            self.steps += 1
+            if self.steps == 30:
+                raise RuntimeError("the power went")
+
+    whole = training_run.run("gmlr", tmp_path / "whole", optimizer="muon")
+    with pytest.raises(RuntimeError, match="power"):
+        training_run.run("gmlr", tmp_path / "cut", optimizer="muon", watcher=Stopping())
+    again = training_run.run("gmlr", tmp_path / "cut", optimizer="muon")
+    assert same(whole.network.state_dict(), again.network.state_dict())
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):

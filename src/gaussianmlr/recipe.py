@@ -54,7 +54,9 @@ class Recipe:
     epochs: int = _about(10, "Passes over the training data, in every stage of the method.")
     batch_size: int = _about(64, "Instances a step, over all devices together.")
     accumulate: int = _about(1, "Parts a batch is cut into, where memory is short; the step stays the same.")
-    optimizer: Literal["adamw", "adam"] = _about("adamw", "Adam, with decoupled weight decay or without.")
+    optimizer: Literal["adamw", "adam", "muon"] = _about(
+        "adamw", "Adam, with decoupled weight decay or without, or Muon for networks trained from nothing."
+    )
     rate: float = _about(3e-3, "The largest learning rate.")
     weight_decay: float = _about(0.05, "Weight decay.")
     schedule: Schedule = _about("one-cycle", "Rise and fall in one cycle, decay by epochs, or constant.")

@@ -28,6 +28,7 @@ from gaussianmlr.checkpoints import RunFolder, Standing
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method, begin_stage
 from gaussianmlr.metrics import PaperMetrics
+from gaussianmlr.optimisers import make_optimiser
 from gaussianmlr.recipe import Recipe
 
 __all__ = ["Result", "Watcher", "train"]
@@ -364,8 +365,7 @@ class _Run:
         groups = [group for group in groups if group["params"]]
         if not groups:
             raise DataError("nothing is left to train: every layer is frozen")
-        maker = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[recipe.optimizer]
-        optimiser: Optimizer = maker(groups, lr=recipe.rate, weight_decay=recipe.weight_decay)
+        optimiser = make_optimiser(recipe, self.network, groups)
         return optimiser, make_schedule(optimiser, recipe, self.steps)
 
     @contextmanager
