@@ -22,7 +22,8 @@ __all__ = ["BeforeAfter", "Calibration", "calibrate", "compare"]
 
 COLDEST, HOTTEST = 0.05, 20.0  # no honest model is further off; beyond, the data says nothing
 MOST = 1 << 20  # comparisons that one number is fitted to; more change nothing
-_NEXT_TO_ONE = 1.0 - 2.0**-24  # the largest probability below one that single precision can hold
+# The smallest and the largest probability whose log-odds single precision can tell from infinity.
+_NEXT_TO_ZERO, _NEXT_TO_ONE = 2.0**-126, 1.0 - 2.0**-24
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def _margins(reading: Reading) -> Tensor:
     """What the distribution function is taken of: mu/sigma, or the log-odds of relevance."""
     if reading.mu is not None and reading.sigma is not None:
         return reading.mu.to(reading.sigma.dtype) / reading.sigma
-    chance = single_or_better(reading.p_relevant).clamp(max=_NEXT_TO_ONE)
+    chance = single_or_better(reading.p_relevant).clamp(_NEXT_TO_ZERO, _NEXT_TO_ONE)
     return chance.log() - torch.log1p(-chance)
 
 
