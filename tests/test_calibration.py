@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
-from scipy.special import log_expit, log_ndtr
+from scipy.special import log_expit, log_ndtr, ndtr
 
 import gaussianmlr
 from gaussianmlr import DataError, metrics
@@ -45,6 +45,15 @@ def test_known_temperatures_are_found_again(temperature):
     assert calibrate(reading, ranks).pairs == pytest.approx(temperature, rel=0.05)
 
 
+def test_a_few_wild_mistakes_do_not_set_the_temperature():
+    reading, ranks = simulated(2000, 2.0, seed=8)
+    certain = gaussian(
+        torch.cat([reading.mu, torch.full((10, 5), 40.0)]), torch.cat([reading.sigma, torch.ones(10, 5)])
+    )
+    truth = torch.cat([ranks, torch.zeros(10, 5, dtype=ranks.dtype)])  # half of a percent, each 40 sigmas off
+    assert calibrate(certain, truth).relevance == pytest.approx(2.0, rel=0.1)
+
+
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_log_odds_too(temperature):
     rng = np.random.default_rng(2)
@@ -74,11 +83,13 @@ def test_the_likelihood_is_the_largest_one(seed, supervision):
                     pairs.append((m[u] - m[v]) / (s[u] ** 2 + s[v] ** 2) ** 0.5)
 
     def cost(log_temperature, lists):
+        return min(cost_at(log_temperature, lists, lapses) for lapses in (0, 0.005, 0.01, 0.02))
+
+    def cost_at(log_temperature, lists, lapses):
         total = 0.0
         for values in lists:
             z = np.array(values) / np.exp(log_temperature)
-            wrong = 1 / (len(z) + 2)
-            total -= (1 - wrong) * log_ndtr(z).sum() + wrong * log_ndtr(-z).sum()
+            total -= np.log(lapses / 2 + (1 - lapses) * ndtr(z)).sum() + log_ndtr(-z).mean()
         return total
 
     def best(lists):

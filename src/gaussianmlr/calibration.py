@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,13 +16,14 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Supervision
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.metrics import Reliability
-from gaussianmlr.normal import inverse_mills, p_above, single_or_better
+from gaussianmlr.normal import log_cdf, p_above, single_or_better
 from gaussianmlr.orders import weak
 
 __all__ = ["BeforeAfter", "Calibration", "calibrate", "compare"]
 
 COLDEST, HOTTEST = 0.05, 20.0  # no honest model is further off; beyond, the data says nothing
-MOST = 1 << 20  # comparisons that one number is fitted to; more change nothing
+MOST = 1 << 18  # comparisons that one number is fitted to; more change nothing
+LAPSES = (0.0, 0.005, 0.01, 0.02)  # shares of the truth that may be chance
 # The smallest and the largest probability whose log-odds single precision can tell from infinity.
 _NEXT_TO_ZERO, _NEXT_TO_ONE = 2.0**-126, 1.0 - 2.0**-24
 
@@ -84,11 +86,15 @@ class Calibration:
 def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "strong") -> Calibration:
     r"""Fit both temperatures to data that was not trained on, by maximum likelihood.
 
-    With z = mu/sigma, signed so that it is positive where the model is right, :math:`T_r` minimises
-    :math:`-\sum \log\Phi(z/T_r)`, which is convex in :math:`1/T_r`; log-odds take the logistic
-    function in place of :math:`\Phi`. :math:`T_p` does the same for every truly ordered pair. As Platt
-    proposed, each side is taken to hold one mistake more than it does, so that data without a mistake does
-    not make a model that never doubts. Where there is nothing to learn from, a temperature stays 1.
+    With z = mu/sigma, signed so that it is positive where the model is right, :math:`T_r` maximises
+
+    .. math:: \max_{\lambda \le 0.02} \sum \log\big(\tfrac\lambda2 + (1-\lambda)\,\Phi(z/T_r)\big).
+
+    Log-odds take the logistic function in place of :math:`\Phi`, and :math:`T_p` does the same for every
+    truly ordered pair. The lapse rate :math:`\lambda` is forgotten afterwards: without it a few wild
+    mistakes, which cost the square of z, would set the temperature of all the rest. As Platt proposed, each
+    side is taken to hold one mistake more than it does, so that data without any does not make a model that
+    never doubts. Where there is nothing to learn from, a temperature stays 1.
 
     Parameters
     ----------
@@ -102,6 +108,7 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
     References
     ----------
     J. Platt (1999), Probabilistic outputs for support vector machines.
+    F. Wichmann and N. Hill (2001), The psychometric function: fitting, sampling, and goodness of fit.
 
     Examples
     --------
@@ -122,11 +129,11 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
     if supervision == "weak":
         ranks = weak(ranks)
     margins = _margins(reading).double()
-    slope = _logistic_slope if reading.sigma is None else inverse_mills
-    relevance = _temperature([margins[ranks > 0], -margins[ranks == 0]], slope)
+    log_share = torch.nn.functional.logsigmoid if reading.sigma is None else log_cdf
+    relevance = _temperature([margins[ranks > 0], -margins[ranks == 0]], log_share)
     if reading.mu is None or reading.sigma is None:
         return Calibration(relevance)
-    return Calibration(relevance, _temperature([_pair_margins(reading.mu, reading.sigma, ranks)], slope))
+    return Calibration(relevance, _temperature([_pair_margins(reading.mu, reading.sigma, ranks)], log_share))
 
 
 class BeforeAfter(NamedTuple):
@@ -194,35 +201,36 @@ def _pair_margins(mu: Tensor, sigma: Tensor, ranks: Tensor) -> Tensor:
     return torch.cat(found) if found else mu.new_zeros(0).double()
 
 
-def _logistic_slope(x: Tensor) -> Tensor:
-    return torch.sigmoid(-x)
-
-
-def _temperature(sides: list[Tensor], slope: Callable[[Tensor], Tensor]) -> float:
+def _temperature(sides: list[Tensor], log_share: Callable[[Tensor], Tensor]) -> float:
     """The temperature at which margins, positive where they are right, are likeliest.
 
-    Each side is the margins of one true outcome. `slope` is the derivative of the log-likelihood, which
-    is concave, so that the sum below falls as 1/T grows: its root is the one maximum.
+    Each side is the margins of one true outcome; `log_share` is the log of the distribution function.
     """
-    from scipy.optimize import brentq
+    from scipy.optimize import minimize_scalar
 
     sides = [side[:: max(1, math.ceil(len(side) / MOST))] for side in sides if len(side)]
 
-    def pull(log_temperature: float) -> float:
-        factor = math.exp(-log_temperature)
-        total = 0.0
+    def cost(log_temperature: float) -> float:
+        by_lapses = np.zeros(len(LAPSES))
         for side in sides:
-            wrong = 1.0 / (len(side) + 2.0)
-            right = side * slope(factor * side) * (1.0 - wrong)
-            total += float((right - side * slope(-factor * side) * wrong).sum())
-        return total
+            z = side * math.exp(-log_temperature)
+            right = log_share(z)
+            by_lapses -= [float(_with_lapses(right, share).sum()) for share in LAPSES]
+            by_lapses -= float(log_share(-z).mean())  # Platt's one mistake more
+        return float(by_lapses.min())
 
-    low, high = math.log(COLDEST), math.log(HOTTEST)
-    at_low, at_high = pull(low), pull(high)
-    if at_low == at_high == 0.0:
+    steps = np.linspace(math.log(COLDEST), math.log(HOTTEST), 41)
+    costs = [cost(step) for step in steps]
+    best = int(np.argmin(costs))
+    if max(costs) == min(costs):
         return 1.0  # no comparison, or the model says one half of all of them
-    if at_low >= 0.0:
-        return COLDEST
-    if at_high <= 0.0:
-        return HOTTEST
-    return math.exp(brentq(pull, low, high, xtol=1e-6))
+    if best in (0, len(steps) - 1):
+        return COLDEST if best == 0 else HOTTEST
+    around = (steps[best - 1], steps[best + 1])
+    return math.exp(minimize_scalar(cost, bounds=around, method="bounded", options={"xatol": 1e-5}).x)
+
+
+def _with_lapses(log_share: Tensor, lapses: float) -> Tensor:
+    if lapses == 0.0:
+        return log_share
+    return torch.logaddexp(log_share + math.log1p(-lapses), log_share.new_tensor(math.log(lapses / 2)))
