@@ -158,7 +158,8 @@ def _calibrated(model: Model, data: RankedSet) -> tuple[Calibration, dict[str, d
     calibration = calibrate(reading, truth, supervision=model.method.supervision)
     errors = compare(reading, truth, calibration)
     return calibration, {
-        name: {"before": both.ece_before, "after": both.ece_after} for name, both in errors.items()
+        name: {"before": round(both.ece_before, 5), "after": round(both.ece_after, 5)}
+        for name, both in errors.items()
     }
 
 

@@ -176,6 +176,9 @@ class Model:
             f"- Inputs: {json.dumps(self.inputs, ensure_ascii=False)}",
             f"- Training instances seen: {self.about.get('images', 'unknown')}",
         ]
+        if self.calibration is not None:
+            one, other = self.calibration.relevance, self.calibration.pairs
+            lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
         if metrics:
             where = self.about.get("measured_on", "validation")
             lines += ["", f"Measured on {where} data:", "", "| metric | value |", "| --- | --- |"]
