@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         to_text,
         weak,
     )
+    from gaussianmlr.prediction import Prediction
 
     from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
 
@@ -42,6 +43,7 @@ _MODULES = (
 )
 _HOMES = {
     "DataError": "errors",
+    "Prediction": "prediction",
     "Ranks": "orders",
     "densify": "orders",
     "from_positions": "orders",
@@ -56,6 +58,7 @@ _HOMES = {
 
 __all__ = [
     "DataError",
+    "Prediction",
     "Ranks",
     "__version__",
     "backbones",

@@ -11,10 +11,12 @@ from torch import nn
 
 from gaussianmlr.backbones import parameter_groups
 from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
+from gaussianmlr.calibration import Calibration, calibrate, compare
 from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
 from gaussianmlr.epochs import for_training
 from gaussianmlr.errors import DataError
+from gaussianmlr.methods import Reading
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
 from gaussianmlr.rankers import aggregate
@@ -22,6 +24,8 @@ from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Result, Watcher, train
 
 __all__ = ["Fitted", "evaluate", "fit"]
+
+_CALIBRATED_ON = 5_000  # instances: two numbers need no more
 
 
 @dataclass(frozen=True)
@@ -139,10 +143,26 @@ def fit(
     }
     model = Model(network, method, labels, recipe, about, facts)
     if whole and validation is not None:
+        if recipe.calibrate:
+            model.calibration, facts["calibration_error"] = _calibrated(model, validation)
         facts["metrics"], facts["measured_on"] = evaluate(model, validation, recipe.batch_size), "validation"
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
     return Fitted(model, result)
+
+
+def _calibrated(model: Model, data: RankedSet) -> tuple[Calibration, dict[str, dict[str, float]]]:
+    """Temperatures by some thousand instances from all over the data, and the calibration errors there."""
+    some = torch.linspace(0, len(data) - 1, min(len(data), _CALIBRATED_ON)).round().long()
+    size = model.recipe.batch_size
+    read = [(model.read(part.inputs, size), part.ranks) for part in batches(data, some, size)]
+    reading, truth = Reading.join([part for part, _ in read]), torch.cat([ranks for _, ranks in read])
+    calibration = calibrate(reading, truth, supervision=model.method.supervision)
+    errors = compare(reading, truth, calibration)
+    return calibration, {
+        name: {"before": round(both.ece_before, 5), "after": round(both.ece_after, 5)}
+        for name, both in errors.items()
+    }
 
 
 def _as_set(data: RankedSet | RankedData, *, drawn: bool, seed: int) -> RankedSet:

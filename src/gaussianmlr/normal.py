@@ -244,9 +244,14 @@ def rank_interval(mu: Tensor, sigma: Tensor, confidence: float = 0.9) -> RankInt
     >>> rank_interval(torch.tensor([[9.0, 5.0, 4.5, -5.0]]), torch.ones(1, 4))
     RankInterval(low=tensor([[3, 1, 1, 0]]), high=tensor([[3, 2, 2, 0]]))
     """
+    return central_interval(p_rank(*(part.double() for part in _check(mu, sigma))), confidence)
+
+
+def central_interval(p_rank: Tensor, confidence: float) -> RankInterval:
+    """The interval of `rank_interval`, of distributions over ranks [..., K, K + 1] that are known already."""
     if not 0.0 < confidence < 1.0:
         raise DataError(f"expected a confidence between 0 and 1, got {confidence}")
-    below = p_rank(*(part.double() for part in _check(mu, sigma))).cumsum(-1)
+    below = p_rank.cumsum(-1)
     tail = (1.0 - confidence) / 2.0
     last = below.shape[-1] - 1
     low = (below <= tail).sum(-1).clamp(max=last)
