@@ -70,7 +70,7 @@ class RunFolder:
         except (ValueError, KeyError, TypeError):
             raise DataError(f"{file} is no run of gaussianmlr; choose another folder") from None
         for part in ("recipe", "data"):
-            for name in run[part]:
+            for name in set(run[part]) - {"calibrate"}:  # comes after training, and changes nothing in it
                 if there.get(part, {}).get(name) != run[part][name]:
                     was, now = shorten(there.get(part, {}).get(name)), shorten(run[part][name])
                     raise DataError(

@@ -12,6 +12,7 @@ from torch import nn
 
 from gaussianmlr.backbones import parameter_groups
 from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
+from gaussianmlr.calibration import Calibration, calibrate, compare
 from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
 from gaussianmlr.epochs import for_training
@@ -19,7 +20,7 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.frozen import features_of, stands_still
 from gaussianmlr.logs import Logs
 from gaussianmlr.losses import Weights
-from gaussianmlr.methods import Method
+from gaussianmlr.methods import Method, Reading
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
 from gaussianmlr.network import Network
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 __all__ = ["Fitted", "evaluate", "fit"]
+
+_CALIBRATED_ON = 5_000  # instances: two numbers need no more
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,8 @@ def fit(
     }
     model = Model(network, method, labels, recipe, about, facts)
     if whole and validation is not None:
+        if recipe.calibrate:
+            model.calibration, facts["calibration_error"] = _calibrated(model, validation)
         facts["metrics"], facts["measured_on"] = evaluate(model, validation, recipe.batch_size), "validation"
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
@@ -202,6 +207,20 @@ def _still(
                 return network, (data, validation)
             found.append(made)
     return network.head, (found[0], found[1] if len(found) > 1 else None)
+
+
+def _calibrated(model: Model, data: RankedSet) -> tuple[Calibration, dict[str, dict[str, float]]]:
+    """Temperatures by some thousand instances from all over the data, and the calibration errors there."""
+    some = torch.linspace(0, len(data) - 1, min(len(data), _CALIBRATED_ON)).round().long()
+    size = model.recipe.batch_size
+    read = [(model.read(part.inputs, size), part.ranks) for part in batches(data, some, size)]
+    reading, truth = Reading.join([part for part, _ in read]), torch.cat([ranks for _, ranks in read])
+    calibration = calibrate(reading, truth, supervision=model.method.supervision)
+    errors = compare(reading, truth, calibration)
+    return calibration, {
+        name: {"before": round(both.ece_before, 5), "after": round(both.ece_after, 5)}
+        for name, both in errors.items()
+    }
 
 
 def _as_set(data: RankedSet | RankedData, *, drawn: bool, seed: int) -> RankedSet:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from gaussianmlr._version import __version__
 from gaussianmlr.batches import as_input, as_tensor
+from gaussianmlr.calibration import Calibration
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
@@ -60,6 +61,8 @@ class Model:
         What it takes.
     about : dict
         Versions, data fingerprint, metrics, images seen.
+    calibration : Calibration or None
+        Temperatures of its probabilities, which every reading is given; None leaves them as they are.
 
     Examples
     --------
@@ -78,9 +81,10 @@ class Model:
     recipe: Recipe
     inputs: Inputs
     about: dict[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     @torch.no_grad()
-    def read(self, inputs: Any, batch_size: int = 256) -> Reading:
+    def read(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Reading:
         """Read a batch of inputs [N, ...], some at a time; no gradients.
 
         Parameters
@@ -89,6 +93,8 @@ class Model:
             Images [N, channels, height, width], bytes or floats in [0, 1]; or rows [N, columns].
         batch_size : int
             How many go through the network at once.
+        calibrated : bool
+            Whether the probabilities, and sigma, are at the temperatures of `calibration`.
         """
         x = as_tensor(inputs)
         device = next(self.network.parameters()).device
@@ -99,18 +105,15 @@ class Model:
         ]
         if not parts:
             raise DataError("expected at least one input, got none")
-        return Reading(
-            torch.cat([part.scores for part in parts]).cpu(),
-            torch.cat([part.p_relevant for part in parts]).cpu(),
-            _joined([part.mu for part in parts]),
-            _joined([part.sigma for part in parts]),
-        )
+        reading = Reading.join(parts)
+        return self.calibration.apply(reading) if calibrated and self.calibration else reading
 
-    def predict(self, inputs: Any, batch_size: int = 256) -> Prediction:
-        """What the model says of a batch of inputs, to be read in many ways; inputs as in `read`."""
+    def predict(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Prediction:
+        """What the model says of a batch of inputs, to be read in many ways; arguments as of `read`."""
         from gaussianmlr.prediction import Prediction
 
-        return Prediction.from_reading(self.read(inputs, batch_size), self.labels, method=self.method.name)
+        reading = self.read(inputs, batch_size, calibrated=calibrated)
+        return Prediction.from_reading(reading, self.labels, method=self.method.name)
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
         outputs: dict[str, Tensor] = self.network(as_input(x))
@@ -162,6 +165,7 @@ class Model:
             "labels": list(self.labels),
             "inputs": self.inputs,
             "recipe": self.recipe.to_dict(),
+            "calibration": None if self.calibration is None else vars(self.calibration),
             "about": self.about,
             "versions": versions(),
         }
@@ -182,6 +186,9 @@ class Model:
             f"- Inputs: {json.dumps(self.inputs, ensure_ascii=False)}",
             f"- Training instances seen: {self.about.get('images', 'unknown')}",
         ]
+        if self.calibration is not None:
+            one, other = self.calibration.relevance, self.calibration.pairs
+            lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
         if metrics:
             where = self.about.get("measured_on", "validation")
             lines += ["", f"Measured on {where} data:", "", "| metric | value |", "| --- | --- |"]
@@ -194,11 +201,6 @@ class Model:
             f"Model({self.method.name} {self.method.supervision}, {self.recipe.backbone}, "
             f"{len(self.labels)} labels, {self.inputs.get('kind', 'unknown')} inputs)"
         )
-
-
-def _joined(parts: list[Tensor | None]) -> Tensor | None:
-    there = [part for part in parts if part is not None]
-    return torch.cat(there).cpu() if there else None
 
 
 def build(
@@ -283,6 +285,8 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         inputs: Inputs = config["inputs"]
         inputs["kind"], inputs["channels"] = str(inputs["kind"]), int(inputs["channels"])
         about = dict(config.get("about", {}), versions=config.get("versions", {}))
+        temperatures = config.get("calibration")  # models of the first versions have none
+        calibration = None if temperatures is None else Calibration(**temperatures)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / _CONFIG} was changed: {error}") from None
     network, method = build(_without_downloads(recipe), len(labels), inputs, backbone)
@@ -292,7 +296,7 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         first = str(error).splitlines()[0]
         raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
     network.eval()
-    return Model(network, method, labels, recipe, inputs, about)
+    return Model(network, method, labels, recipe, inputs, about, calibration)
 
 
 def versions() -> dict[str, str]:

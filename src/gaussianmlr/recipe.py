@@ -67,6 +67,7 @@ class Recipe:
     select: Literal["tau_b", "loss", "last"] = _about(
         "tau_b", "How the best epoch is chosen on validation data."
     )
+    calibrate: bool = _about(True, "Fit two temperatures of the probabilities to validation data at the end.")
     patience: int | None = _about(None, "Stop after so many epochs without a better one.")
     seed: int = _about(0, "Seed of everything random.")
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = _about("32-true", "Lightning's precision.")

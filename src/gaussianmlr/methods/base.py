@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -77,6 +77,15 @@ class Reading(NamedTuple):
     def of_scores(cls, scores: Tensor) -> Reading:
         """Reading of a method whose scores are log-odds of relevance."""
         return cls(scores, torch.sigmoid(single_or_better(scores)))
+
+    @classmethod
+    def join(cls, parts: Sequence[Reading]) -> Reading:
+        """The readings of several batches as one, in main memory."""
+        columns = [[part for part in column if part is not None] for column in zip(*parts)]
+        scores, p_relevant, mu, sigma = (torch.cat(column).cpu() if column else None for column in columns)
+        assert scores is not None
+        assert p_relevant is not None
+        return cls(scores, p_relevant, mu, sigma)
 
 
 @dataclass(frozen=True)
