@@ -13,6 +13,7 @@ from gaussianmlr.backbones import parameter_groups
 from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
 from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
+from gaussianmlr.epochs import for_training
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
@@ -93,6 +94,7 @@ def fit(
     if len(data) == 0:
         raise DataError("expected at least one instance to train on, got none")
     fingerprint = fingerprint or f"{_fingerprint(data)} {_fingerprint(validation)}"
+    data = for_training(data, recipe)
     first = fetch(data, [0])
     width = first[1].shape[-1]
     if width != len(labels):

@@ -28,7 +28,13 @@ _PAPER = Recipe(
 _RECIPES: dict[tuple[Preset, Kind], Recipe] = {
     ("paper", "canvas"): _PAPER,
     ("paper", "photo"): _PAPER.replace(
-        backbone="hf:microsoft/resnet-18", backbone_settings={}, freeze="all", epochs=200, decay_every=5
+        backbone="hf:microsoft/resnet-18",
+        backbone_settings={},
+        freeze="all",
+        augment="randaugment",
+        augment_settings={"operations": 3, "magnitude": 10, "bins": 40},
+        epochs=200,
+        decay_every=5,
     ),
     ("paper", "table"): _PAPER.replace(backbone="mlp", backbone_settings={}),
     ("cpu", "canvas"): Recipe(epochs=4),

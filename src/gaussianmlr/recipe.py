@@ -74,6 +74,13 @@ class Recipe:
     rankers: Literal["aggregate", "all"] = _about(
         "aggregate", "Train on the aggregated order, or on one ranker's order drawn anew each epoch."
     )
+    fresh: bool = _about(
+        False, "Draw new training instances each epoch, where data is drawn: Ranked MNIST without repeats."
+    )
+    augment: Literal["none", "randaugment"] = _about("none", "How training images are changed at random.")
+    augment_settings: dict[str, Any] = _about(
+        {}, "Of randaugment: operations (3), magnitude (10) of bins (40)."
+    )
     checkpoint_minutes: float = _about(5.0, "Longest time between two checkpoints within an epoch.")
     workers: int = _about(0, "Processes that load data.")
 

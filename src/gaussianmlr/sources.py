@@ -180,7 +180,7 @@ def default_recipe(found: RankedData | Setting) -> Recipe:
     'fast'
     """
     if isinstance(found, Setting):
-        return Recipe(backbone="fast", epochs=3, batch_size=32)
+        return Recipe(backbone="fast", epochs=3, batch_size=32, fresh=True)
     if found.kind == "images":
         return Recipe(backbone="fast", epochs=30, batch_size=32)
     return Recipe(backbone="mlp", epochs=40, batch_size=64, rate=1e-3)

@@ -215,7 +215,7 @@ class _Run:
             first=standing.batch,
             rank=self.fabric.global_rank,
             world=world,
-            epoch=number * recipe.epochs + standing.epoch,
+            epoch=self._passes(),
             workers=recipe.workers,
         )
         for batch in shares:
@@ -286,7 +286,8 @@ class _Run:
         """Give batch norms the statistics of the weights as they are, from a few hundred instances."""
         size = self.recipe.batch_size
         starts = range(0, min(len(order) // size * size, _REFRESHED), size)
-        inputs = (as_input(fetch(self.data, order[start : start + size].tolist())[0]) for start in starts)
+        now = self._passes()
+        inputs = (as_input(fetch(self.data, order[at : at + size].tolist(), now)[0]) for at in starts)
         refresh_statistics(
             network, (laid_out(self.fabric.to_device(x), self.recipe.channels_last) for x in inputs)
         )
@@ -336,6 +337,10 @@ class _Run:
         self.best = {name: tensor.detach().cpu().clone() for name, tensor in keep.state_dict().items()}
         if self.folder is not None and self.fabric.is_global_zero:
             self.folder.save_best(self.best)
+
+    def _passes(self) -> int:
+        """Passes over the data before this one, those of earlier stages too."""
+        return self.standing.stage * self.recipe.epochs + self.standing.epoch
 
     def _stale(self) -> int:
         return self.standing.epoch - (self.standing.best_epoch or 0)
