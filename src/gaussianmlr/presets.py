@@ -37,7 +37,10 @@ _RECIPES: dict[tuple[Preset, Kind], Recipe] = {
         decay_every=5,
     ),
     ("paper", "table"): _PAPER.replace(backbone="mlp", backbone_settings={}),
-    ("cpu", "canvas"): Recipe(epochs=4),
+    # Small batches and Muon: many steps are what counts where images are new at every step.
+    ("cpu", "canvas"): Recipe(
+        backbone_settings={"curves": True}, epochs=8, batch_size=16, optimizer="muon", rate=5e-3
+    ),
     ("cpu", "photo"): Recipe(
         backbone="efficientnet-lite0",
         backbone_settings={"pool": True},
