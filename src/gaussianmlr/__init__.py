@@ -26,10 +26,25 @@ if TYPE_CHECKING:
     )
     from gaussianmlr.prediction import Prediction
 
-    from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
+    from . import (
+        backbones,
+        calibration,
+        data,
+        features,
+        heads,
+        losses,
+        methods,
+        metrics,
+        network,
+        normal,
+        orders,
+        plots,
+        rankers,
+    )
 
 _MODULES = (
     "backbones",
+    "calibration",
     "data",
     "features",
     "heads",
@@ -39,6 +54,7 @@ _MODULES = (
     "network",
     "normal",
     "orders",
+    "plots",
     "rankers",
 )
 _HOMES = {
@@ -62,6 +78,7 @@ __all__ = [
     "Ranks",
     "__version__",
     "backbones",
+    "calibration",
     "data",
     "densify",
     "features",
@@ -75,6 +92,7 @@ __all__ = [
     "normal",
     "orders",
     "pairs",
+    "plots",
     "rankers",
     "to_lists",
     "to_positions",
