@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from . import (
         backbones,
+        calibration,
         data,
         features,
         heads,
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
         network,
         normal,
         orders,
+        plots,
         rankers,
         scorers,
     )
 
 _MODULES = (
     "backbones",
+    "calibration",
     "data",
     "features",
     "heads",
@@ -53,6 +56,7 @@ _MODULES = (
     "network",
     "normal",
     "orders",
+    "plots",
     "rankers",
     "scorers",
 )
@@ -83,6 +87,7 @@ __all__ = [
     "Ranks",
     "__version__",
     "backbones",
+    "calibration",
     "data",
     "densify",
     "features",
@@ -96,6 +101,7 @@ __all__ = [
     "normal",
     "orders",
     "pairs",
+    "plots",
     "rankers",
     "scorers",
     "to_lists",
