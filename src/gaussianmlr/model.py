@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -18,13 +19,13 @@ from gaussianmlr.batches import as_input, as_tensor
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
-from gaussianmlr.network import Network, make_network
+from gaussianmlr.network import Ensemble, Network, make_network
 from gaussianmlr.recipe import Recipe
 
 if TYPE_CHECKING:
     from gaussianmlr.prediction import Prediction
 
-__all__ = ["Inputs", "Model", "build", "load", "read_config", "versions"]
+__all__ = ["Inputs", "Model", "build", "join", "load", "read_config", "versions"]
 
 FORMAT = "gaussianmlr-model"
 FORMAT_VERSION = 1
@@ -48,8 +49,8 @@ class Model:
 
     Attributes
     ----------
-    network : Network
-        Backbone and head.
+    network : Network or Ensemble
+        Backbone and head, or several of them.
     method : Method
         How outputs are read.
     labels : tuple of str
@@ -62,12 +63,17 @@ class Model:
         Versions, data fingerprint, metrics, images seen.
     """
 
-    network: Network
+    network: Network | Ensemble
     method: Method
     labels: tuple[str, ...]
     recipe: Recipe
     inputs: Inputs
     about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def members(self) -> int:
+        """How many networks it averages."""
+        return len(self.network.members) if isinstance(self.network, Ensemble) else 1
 
     @torch.no_grad()
     def read(self, inputs: Any, batch_size: int = 256) -> Reading:
@@ -150,6 +156,7 @@ class Model:
             "weights_sha256": _sha256(folder / _WEIGHTS),
             "method": self.method.name,
             "labels": list(self.labels),
+            "members": self.members,
             "inputs": self.inputs,
             "recipe": self.recipe.to_dict(),
             "about": self.about,
@@ -256,7 +263,15 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         about = dict(config.get("about", {}), versions=config.get("versions", {}))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / _CONFIG} was changed: {error}") from None
-    network, method = build(_without_downloads(recipe), len(labels), inputs, backbone)
+    network: Network | Ensemble
+    members = config.get("members", 1)
+    if members > 1:
+        if backbone is not None:
+            raise DataError("a backbone of your own belongs to one network, and this model has several")
+        made = [build(_without_downloads(recipe), len(labels), inputs) for _ in range(members)]
+        network, method = Ensemble([one for one, _ in made]), made[0][1]
+    else:
+        network, method = build(_without_downloads(recipe), len(labels), inputs, backbone)
     try:
         network.load_state_dict(load_file(weights))
     except (RuntimeError, SafetensorError) as error:
@@ -264,6 +279,32 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
     network.eval()
     return Model(network, method, labels, recipe, inputs, about)
+
+
+def join(models: Sequence[Model]) -> Model:
+    """One model of several that were trained apart on the same labels and inputs; their outputs are averaged.
+
+    Examples
+    --------
+    >>> from gaussianmlr.recipe import Recipe
+    >>> recipe, inputs = Recipe(backbone="mlp"), {"kind": "table", "channels": 2}
+    >>> join([Model(*build(recipe, 2, inputs), ("a", "b"), recipe, inputs) for _ in range(3)]).members
+    3
+    """
+    first = models[0]
+    if len(models) == 1:
+        return first
+    images = sum(model.about.get("images", 0) for model in models)
+    seconds = round(sum(model.about.get("seconds", 0.0) for model in models), 1)
+    about = {name: value for name, value in first.about.items() if name not in ("metrics", "measured_on")}
+    return Model(
+        Ensemble([model.network for model in models]),
+        first.method,
+        first.labels,
+        first.recipe,
+        first.inputs,
+        {**about, "images": images, "seconds": seconds},
+    )
 
 
 def versions() -> dict[str, str]:
