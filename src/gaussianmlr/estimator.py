@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["GaussianMLR", "MultiLabelRanker"]
 
 _ONE_AT_A_TIME = threading.Lock()  # torch has one generator a process: threads would draw from each other's
-_STEPS = 1500  # training steps worth paying for, where data are few
-_EPOCHS = (20, 100)  # passes over the data, at least and at most
+_EPOCHS = (30, 100)  # passes over the data, at least and at most, where rows are few
+_STEPS = (300, 6_000)  # steps that epochs are added for, and steps that they are left out for
+_FEWEST_EPOCHS = 10  # where rows are many
 _BATCH = (32, 512)
 _BATCHES = 30  # an epoch, wherever the limits of a batch allow it
 _READ_AT_ONCE = 1024
@@ -46,7 +47,7 @@ class MultiLabelRanker(BaseRanker):
     r"""Networks for tables by any method of multi-label ranking, as a scikit-learn estimator.
 
     A perceptron with two hidden layers is trained by the loss of the method; inputs are standardised
-    inside, a part of the rows is held out to choose the best epoch by tau-b, and several networks, each
+    inside, a part of the rows is held out to choose the best epoch by its loss, and several networks, each
     with another part held out, are averaged. Nothing needs tuning for 100 to 100,000 rows.
 
     Parameters
@@ -78,7 +79,7 @@ class MultiLabelRanker(BaseRanker):
     rankers : {"aggregate", "all"}
         Of several rankers: train on their aggregate, or on one of them drawn anew each epoch.
     recipe : mapping, optional
-        Any further fields of `gaussianmlr.recipe.Recipe`.
+        Any further fields of `gaussianmlr.recipe.Recipe`, such as ``{"select": "tau_b"}``.
     labels : sequence of str, optional
         All labels, where `y` is texts or lists and some label may be missing from the training data.
     accelerator : str
@@ -247,7 +248,7 @@ class MultiLabelRanker(BaseRanker):
         """The recipe for so many training rows."""
         batch = self.batch_size or batch_for(rows, _BATCHES, *_BATCH)
         steps = max(1, -(-rows // batch))
-        epochs = self.epochs or min(max(_STEPS // steps, _EPOCHS[0]), _EPOCHS[1])
+        epochs = self.epochs or _epochs_for(steps)
         settings = {**_DEFAULTS.get(self.method, {}), **(self.method_settings or {})}
         if self.supervision is not None:
             settings["supervision"] = self.supervision
@@ -262,6 +263,7 @@ class MultiLabelRanker(BaseRanker):
             rate=float(self.rate),
             weight_decay=float(self.weight_decay),
             patience=self.patience,
+            select="loss",
             rankers=self.rankers,
             seed=seed,
         ).replace(**(self.recipe or {}))
@@ -295,6 +297,12 @@ class MultiLabelRanker(BaseRanker):
             models.append(found.model)
             self.history_.append(found.result.history)
         self.model_ = join(models)
+
+
+def _epochs_for(steps: int) -> int:
+    """Epochs of so many steps each: more where they are short, fewer where they are long."""
+    few = min(max(_EPOCHS[0], -(-_STEPS[0] // steps)), _EPOCHS[1])
+    return max(_FEWEST_EPOCHS, min(few, _STEPS[1] // steps))
 
 
 class GaussianMLR(MultiLabelRanker):
