@@ -166,7 +166,10 @@ def test_one_label_unknown_labels_and_few_rows(table):
     assert ranker.score(X, ranks) > 0.4
     assert GaussianMLR(**QUICK).fit(X[:1], ranks[:1]).predict(X).shape == ranks.shape
     missing = GaussianMLR(**QUICK, labels=["a", "b", "c"]).fit(X[:2], ["a", "a > b"])
-    assert missing.score(X[:2], ["c", "c > a"]) <= 0
+    assert missing.predict(X[:2]).shape == (2, 3)
+    with pytest.raises(DataError, match="label 'c' is not one of"):
+        GaussianMLR(**QUICK).fit(X[:2], ["a", "a > b"]).score(X[:2], ["c", "c > a"])
+    assert -1 <= missing.score(X[:2], ["c", "c > a"]) <= 1
 
 
 def test_weights_count(table):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -34,7 +36,7 @@ __all__ = ["GaussianMLR", "MultiLabelRanker"]
 
 _ONE_AT_A_TIME = threading.Lock()  # torch has one generator a process: threads would draw from each other's
 _EPOCHS = (30, 100)  # passes over the data, at least and at most, where rows are few
-_STEPS = (300, 6_000)  # steps that epochs are added for, and steps that they are left out for
+_STEPS = (300, 3_000)  # steps that epochs are added for, and steps that they are left out for
 _FEWEST_EPOCHS = 10  # where rows are many
 _BATCH = (32, 512)
 _BATCHES = 30  # an epoch, wherever the limits of a batch allow it
@@ -211,8 +213,10 @@ class MultiLabelRanker(BaseRanker):
         return self.to_model().save(Path(path), overwrite=overwrite)
 
     def _read(self, X: Any) -> Reading:
+        # In double precision a row is told the same whatever rows stand beside it.
+        exact = replace(self.model_, network=copy.deepcopy(self.model_.network).double())
         parts = [
-            self.model_.read(as_rows(X[start : start + _READ_AT_ONCE], self.model_.inputs))
+            exact.read(as_rows(X[start : start + _READ_AT_ONCE], self.model_.inputs))
             for start in range(0, X.shape[0], _READ_AT_ONCE)
         ]
         scores, chances, *law = zip(*parts)
@@ -282,7 +286,8 @@ class MultiLabelRanker(BaseRanker):
             if given is None:
                 kept, held = held_out(len(data.ranks), self.validation_fraction, number, seeds[0])
                 if len(held):
-                    chosen = as_set(data.inputs[held], inputs, one_order(data.ranks[held]))
+                    shares = None if weights is None else weights[held]
+                    chosen = as_set(data.inputs[held], inputs, one_order(data.ranks[held]), shares)
             ranks = data.ranks[kept] if self.rankers == "all" else one_order(data.ranks[kept])
             shares = None if weights is None else weights[kept]
             train = as_set(data.inputs[kept], inputs, ranks, shares, seed)

@@ -109,7 +109,8 @@ class Model:
         return Prediction.from_reading(self.read(inputs, batch_size), self.labels, method=self.method.name)
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
-        outputs: dict[str, Tensor] = self.network(as_input(x))
+        kind = next(self.network.parameters()).dtype
+        outputs: dict[str, Tensor] = self.network(x.double() if kind == torch.float64 else as_input(x))
         return outputs
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
