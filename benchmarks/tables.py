@@ -122,8 +122,8 @@ def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
         "# Graded tables",
         "",
         "Made by `benchmarks/tables.py` from the JSON files beside this page, which hold settings, recipes,",
-        "versions and commits. A seed draws training and test rows, the same for every ranker; mean ± standard",
-        "deviation over seeds, in percent. Defaults everywhere; they were chosen on other seeds (1000 and up).",
+        "versions and commits. A seed draws training and test rows, the same for every ranker; mean and",
+        "standard deviation over seeds, in percent. Defaults everywhere, chosen on other seeds (1000 and up).",
     ]
     for table, by_ranker in found.items():
         counts = TABLES[table]
