@@ -123,7 +123,7 @@ def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
         "",
         "Made by `benchmarks/tables.py` from the JSON files beside this page, which hold settings, recipes,",
         "versions and commits. A seed draws training and test rows, the same for every ranker; mean and",
-        "standard deviation over seeds, in percent. Defaults everywhere, chosen on other seeds (1000 and up).",
+        "standard deviation over seeds, in percent. Defaults everywhere, chosen on other seeds (from 1000).",
     ]
     for table, by_ranker in found.items():
         counts = TABLES[table]
