@@ -65,7 +65,7 @@ class MultiLabelRanker(BaseRanker):
     dropout : float
         Share of hidden units dropped in training.
     n_members : int
-        Networks that are trained apart and averaged. One is quickest, more are better.
+        Networks that are trained apart and averaged. One is quickest, four or eight are a little better.
     epochs : int, optional
         Passes over the training data, at most; by the number of rows if left out.
     batch_size : int, optional
@@ -119,7 +119,7 @@ class MultiLabelRanker(BaseRanker):
         method_settings: Mapping[str, Any] | None = None,
         hidden: int = 256,
         dropout: float = 0.5,
-        n_members: int = 4,
+        n_members: int = 2,
         epochs: int | None = None,
         batch_size: int | None = None,
         rate: float = 1e-3,
@@ -260,7 +260,7 @@ class MultiLabelRanker(BaseRanker):
             method=self.method,
             method_settings=settings,
             backbone="mlp",
-            backbone_settings={"width": int(self.hidden), "dropout": float(self.dropout)},
+            backbone_settings={"width": int(self.hidden)},  # the head drops its inputs, too
             head_settings={"hidden": int(self.hidden), "dropout": float(self.dropout)},
             epochs=int(epochs),
             batch_size=int(batch),
@@ -349,7 +349,7 @@ class GaussianMLR(MultiLabelRanker):
         method_settings: Mapping[str, Any] | None = None,
         hidden: int = 256,
         dropout: float = 0.5,
-        n_members: int = 4,
+        n_members: int = 2,
         epochs: int | None = None,
         batch_size: int | None = None,
         rate: float = 1e-3,
