@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test lint bench setup clean
+.PHONY: demo test lint docs bench setup clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up, train on embedded data, show the result"
 	@echo "make test    set up, lint, check types, run all tests"
 	@echo "make lint    ruff and mypy alone"
+	@echo "make docs    the pages, into docs/_build/html"
 	@echo "make bench   the benchmarks: ratios against named peers"
 
 setup: $(STAMP)
@@ -34,8 +35,12 @@ lint: $(STAMP)
 test: lint
 	@$(BIN)/python -m pytest -n 2
 
+docs: $(STAMP)
+	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 bench: $(STAMP)
 	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

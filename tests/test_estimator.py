@@ -58,7 +58,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def fitted(table):
-    return GaussianMLR(**{**LEARNS, "n_members": 2}).fit(*table)
+    return GaussianMLR(**{**LEARNS, "n_members": 2}, recipe={"calibrate": False}).fit(*table)
 
 
 def test_it_learns_and_generalises(fitted, table):
@@ -216,6 +216,17 @@ def test_members_hold_out_other_rows_and_are_averaged(fitted, table):
         expected = (members[0](x)["mu"] + members[1](x)["mu"]) / 2
     np.testing.assert_allclose(fitted.decision_function(table[0]), expected, atol=1e-5)
     assert not torch.equal(members[0](x)["mu"], members[1](x)["mu"])
+
+
+def test_temperatures_of_members_are_joined_and_change_no_rank(table):
+    X, ranks = table
+    ranker = GaussianMLR(**{**LEARNS, "n_members": 2}).fit(X, ranks)
+    cold = GaussianMLR(**{**LEARNS, "n_members": 2}, recipe={"calibrate": False}).fit(X, ranks)
+    assert ranker.model_.calibration.relevance != 1
+    np.testing.assert_array_equal(ranker.predict(X), cold.predict(X))
+    z = norm.ppf(cold.predict_proba(X)) / ranker.model_.calibration.relevance
+    sure = np.abs(z) < 4  # farther out the probabilities have no digits left
+    np.testing.assert_allclose(norm.ppf(ranker.predict_proba(X))[sure], z[sure], atol=1e-3)
 
 
 def test_the_same_seed_the_same_numbers_and_nothing_else_is_touched(table):

@@ -10,6 +10,7 @@ from torch import nn
 import gaussianmlr
 from gaussianmlr import DataError, methods
 from gaussianmlr.batches import Arrays
+from gaussianmlr.calibration import Calibration
 from gaussianmlr.data import RankedData
 from gaussianmlr.fitting import evaluate, fit
 from gaussianmlr.model import join
@@ -60,6 +61,10 @@ def test_members_are_averaged_and_saved_as_one(tmp_path):
     assert loaded.members == whole.members == 3
     assert torch.equal(loaded.read(x).scores, whole.read(x).scores)
     assert join(several[:1]) is several[0]
+    for one, (relevance, pairs) in zip(several, [(1, 2), (2, 2), (4, 2)]):
+        one.calibration = Calibration(relevance, pairs)
+    found = join(several).calibration
+    assert (found.relevance, found.pairs) == pytest.approx((2, 2))
     with pytest.raises(DataError, match="belongs to one network"):
         gaussianmlr.load(tmp_path / "model", backbone=nn.Identity())
 

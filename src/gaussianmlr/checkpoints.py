@@ -63,12 +63,14 @@ class RunFolder:
                 write_text(file, json.dumps(run, indent=2) + "\n")
                 return
             there = json.loads(file.read_text("utf-8"))
+            # A field that is younger than the run had its default.
+            there["recipe"] = {**Recipe().to_dict(), **there["recipe"]}
         except OSError as error:
             raise DataError(f"cannot write to the folder {self.path}: {error.strerror or error}") from None
-        except ValueError:
+        except (ValueError, KeyError, TypeError):
             raise DataError(f"{file} is no run of gaussianmlr; choose another folder") from None
         for part in ("recipe", "data"):
-            for name in run[part]:
+            for name in set(run[part]) - {"calibrate"}:  # comes after training, and changes nothing in it
                 if there.get(part, {}).get(name) != run[part][name]:
                     was, now = shorten(there.get(part, {}).get(name)), shorten(run[part][name])
                     raise DataError(

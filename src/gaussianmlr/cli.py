@@ -10,10 +10,12 @@ from typing import Annotated
 import typer
 
 from gaussianmlr._version import __version__
+from gaussianmlr.commands.compare import compare_command
 from gaussianmlr.commands.evaluate import evaluate_command
 from gaussianmlr.commands.export import export_command
 from gaussianmlr.commands.info import info_command
 from gaussianmlr.commands.predict import predict_command
+from gaussianmlr.commands.reproduce import reproduce_command
 from gaussianmlr.commands.train import train_command
 from gaussianmlr.data.cli import app as data_app
 
@@ -26,10 +28,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("train")(train_command)
+app.command("compare")(compare_command)
 app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)
 app.command("info")(info_command)
+app.command("reproduce")(reproduce_command)
 app.add_typer(data_app, name="data")
 
 

@@ -116,57 +116,32 @@ def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
-    from scipy.stats import norm
 
     from gaussianmlr import orders
-    from gaussianmlr.normal import canonical
+    from gaussianmlr.plots import GaussianDisplay
 
     batch = data.batch(_varied(data, count))
-    reading = model.read(batch.images)
-    assert reading.mu is not None
-    assert reading.sigma is not None
-    mu, sigma = (part.numpy() for part in canonical(reading.mu, reading.sigma))
-    predicted = orders.to_text(orders.densify(reading.scores.numpy()), model.labels)
+    prediction = model.predict(batch.images)
     true = orders.to_text(batch.ranks, model.labels)
-    colours = [plt.get_cmap("tab10")(digit) for digit in range(10)]
     figure, axes = plt.subplots(
         2, count, figsize=(2.6 * count, 5.4), height_ratios=[1, 0.8], layout="constrained", squeeze=False
     )
-    x = np.linspace(mu.min() - 2, mu.max() + 2, 500)
-    for column in range(count):
-        picture, curves = axes[0, column], axes[1, column]
+    span = prediction.significance.min() - 2, prediction.significance.max() + 2
+    for column, (picture, curves) in enumerate(axes.T):
         picture.imshow(batch.images[column, 0], cmap="gray", vmin=0, vmax=255)
         picture.set_xticks([])
         picture.set_yticks([])
-        right = true[column] == predicted[column]
+        right = true[column] == prediction.orders[column]
         picture.set_title(
-            f"true   {true[column]}\nfound {predicted[column]}",
+            f"true   {true[column]}\nfound {prediction.orders[column]}",
             fontsize=9,
             loc="left",
             color="black" if right else "firebrick",
         )
-        for digit in range(10):
-            density = norm.pdf(x, mu[column, digit], sigma[column, digit])
-            present = batch.ranks[column, digit] > 0
-            curves.plot(
-                x, density, color=colours[digit], lw=2 if present else 0.7, alpha=1 if present else 0.35
-            )
-            if present:
-                top = int(density.argmax())
-                curves.annotate(
-                    str(digit),
-                    (x[top], density[top]),
-                    color=colours[digit],
-                    ha="center",
-                    weight="bold",
-                    xytext=(0, 2),
-                    textcoords="offset points",
-                )
-        curves.axvline(0, color="black", lw=0.8, ls=":")
-        curves.set_yticks([])
-        curves.set_ylim(0, None)
-        curves.margins(y=0.2)
-        curves.spines[["left", "right", "top"]].set_visible(False)
+        one = prediction[column]
+        there = batch.ranks[column] > 0
+        display = GaussianDisplay(one.significance[0], one.sigma[0], one.labels, named=there)
+        display.plot(curves, span=span)
         curves.set_xlabel("significance; left of 0: not there", fontsize=8)
     figure.suptitle(
         "What GaussianMLR says of unseen digits: the larger a digit, the more significant", fontsize=12

@@ -53,6 +53,10 @@ def _model(folder: Path) -> dict[str, Any]:
             "data": about.get("fingerprint"),
             "versions": config.get("versions", {}),
             "recipe": recipe,
+            "temperatures": {
+                name: round(value, 4) for name, value in (config.get("calibration") or {}).items()
+            },
+            "calibration error": about.get("calibration_error"),
             "measured on": about.get("measured_on"),
             "metrics": about.get("metrics", {}),
         }

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from gaussianmlr._version import __version__
+from gaussianmlr.calibration import Calibration
 from gaussianmlr.errors import DataError
 from gaussianmlr.files import write_bytes
 from gaussianmlr.methods import Method
@@ -32,12 +33,14 @@ _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 class _Read(nn.Module):
     """The network and the reading of its method, as tensors in a row."""
 
-    def __init__(self, network: nn.Module, method: Method) -> None:
+    def __init__(self, network: nn.Module, method: Method, calibration: Calibration | None) -> None:
         super().__init__()
-        self.network, self.method = network, method
+        self.network, self.method, self.calibration = network, method, calibration
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:
         reading = self.method.read(self.network(inputs))
+        if self.calibration is not None:
+            reading = self.calibration.apply(reading)
         return tuple(part.float() for part in reading if part is not None)
 
 
@@ -70,7 +73,7 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> dict[str, float]:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise DataError(f"export to ONNX needs {', '.join(missing)}: pip install 'gaussianmlr[onnx]'")
-    reader = _Read(model.network, model.method).eval().cpu()
+    reader = _Read(model.network, model.method, model.calibration).eval().cpu()
     trial = _trial(model.inputs, 3)
     with torch.no_grad():
         wanted = reader(trial)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 import shutil
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from gaussianmlr._version import __version__
 from gaussianmlr.batches import as_input, as_tensor
+from gaussianmlr.calibration import Calibration
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
@@ -61,6 +63,18 @@ class Model:
         What it takes.
     about : dict
         Versions, data fingerprint, metrics, images seen.
+    calibration : Calibration or None
+        Temperatures of its probabilities, which every reading is given; None leaves them as they are.
+
+    Examples
+    --------
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> recipe = Recipe(backbone="mlp")
+    >>> model = Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+    >>> model
+    Model(gmlr strong, mlp, 3 labels, table inputs)
+    >>> model.read([[1.0, 2.0], [0.0, 1.0]]).scores.shape
+    torch.Size([2, 3])
     """
 
     network: Network | Ensemble
@@ -69,6 +83,7 @@ class Model:
     recipe: Recipe
     inputs: Inputs
     about: dict[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     @property
     def members(self) -> int:
@@ -76,7 +91,7 @@ class Model:
         return len(self.network.members) if isinstance(self.network, Ensemble) else 1
 
     @torch.no_grad()
-    def read(self, inputs: Any, batch_size: int = 256) -> Reading:
+    def read(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Reading:
         """Read a batch of inputs [N, ...], some at a time; no gradients.
 
         Parameters
@@ -85,6 +100,8 @@ class Model:
             Images [N, channels, height, width], bytes or floats in [0, 1]; or rows [N, columns].
         batch_size : int
             How many go through the network at once.
+        calibrated : bool
+            Whether the probabilities, and sigma, are at the temperatures of `calibration`.
         """
         x = as_tensor(inputs)
         device = next(self.network.parameters()).device
@@ -95,18 +112,15 @@ class Model:
         ]
         if not parts:
             raise DataError("expected at least one input, got none")
-        return Reading(
-            torch.cat([part.scores for part in parts]).cpu(),
-            torch.cat([part.p_relevant for part in parts]).cpu(),
-            _joined([part.mu for part in parts]),
-            _joined([part.sigma for part in parts]),
-        )
+        reading = Reading.join(parts)
+        return self.calibration.apply(reading) if calibrated and self.calibration else reading
 
-    def predict(self, inputs: Any, batch_size: int = 256) -> Prediction:
-        """What the model says of a batch of inputs, to be read in many ways; inputs as in `read`."""
+    def predict(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Prediction:
+        """What the model says of a batch of inputs, to be read in many ways; arguments as of `read`."""
         from gaussianmlr.prediction import Prediction
 
-        return Prediction.from_reading(self.read(inputs, batch_size), self.labels, method=self.method.name)
+        reading = self.read(inputs, batch_size, calibrated=calibrated)
+        return Prediction.from_reading(reading, self.labels, method=self.method.name)
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
         kind = next(self.network.parameters()).dtype
@@ -160,6 +174,7 @@ class Model:
             "members": self.members,
             "inputs": self.inputs,
             "recipe": self.recipe.to_dict(),
+            "calibration": None if self.calibration is None else vars(self.calibration),
             "about": self.about,
             "versions": versions(),
         }
@@ -180,6 +195,9 @@ class Model:
             f"- Inputs: {json.dumps(self.inputs, ensure_ascii=False)}",
             f"- Training instances seen: {self.about.get('images', 'unknown')}",
         ]
+        if self.calibration is not None:
+            one, other = self.calibration.relevance, self.calibration.pairs
+            lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
         if metrics:
             where = self.about.get("measured_on", "validation")
             lines += ["", f"Measured on {where} data:", "", "| metric | value |", "| --- | --- |"]
@@ -192,11 +210,6 @@ class Model:
             f"Model({self.method.name} {self.method.supervision}, {self.recipe.backbone}, "
             f"{len(self.labels)} labels, {self.inputs.get('kind', 'unknown')} inputs)"
         )
-
-
-def _joined(parts: list[Tensor | None]) -> Tensor | None:
-    there = [part for part in parts if part is not None]
-    return torch.cat(there).cpu() if there else None
 
 
 def build(
@@ -214,6 +227,12 @@ def build(
         What the network takes.
     backbone : nn.Module, optional
         A backbone of your own, in place of the recipe's.
+
+    Examples
+    --------
+    >>> network, method = build(Recipe(backbone="mlp"), 3, {"kind": "table", "channels": 2})
+    >>> {name: tuple(output.shape) for name, output in network(torch.zeros(5, 2)).items()}
+    {'mu': (5, 3), 'logvar': (5, 3)}
     """
     from gaussianmlr import backbones
 
@@ -245,6 +264,19 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
     ------
     DataError
         For a folder that is no model, was changed or cut, or has a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> recipe = Recipe(backbone="mlp", method="lsep")
+    >>> model = Model(*build(recipe, 2, inputs), ("sky", "sea"), recipe, inputs)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(model.save(f"{folder}/model"))
+    >>> again
+    Model(lsep strong, mlp, 2 labels, table inputs)
+    >>> bool((again.read([[1.0, 2.0]]).scores == model.read([[1.0, 2.0]]).scores).all())
+    True
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -262,6 +294,8 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         inputs: Inputs = config["inputs"]
         inputs["kind"], inputs["channels"] = str(inputs["kind"]), int(inputs["channels"])
         about = dict(config.get("about", {}), versions=config.get("versions", {}))
+        temperatures = config.get("calibration")  # models of the first versions have none
+        calibration = None if temperatures is None else Calibration(**temperatures)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / _CONFIG} was changed: {error}") from None
     network: Network | Ensemble
@@ -279,7 +313,7 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         first = str(error).splitlines()[0]
         raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
     network.eval()
-    return Model(network, method, labels, recipe, inputs, about)
+    return Model(network, method, labels, recipe, inputs, about, calibration)
 
 
 def join(models: Sequence[Model]) -> Model:
@@ -297,7 +331,13 @@ def join(models: Sequence[Model]) -> Model:
         return first
     images = sum(model.about.get("images", 0) for model in models)
     seconds = round(sum(model.about.get("seconds", 0.0) for model in models), 1)
-    about = {name: value for name, value in first.about.items() if name not in ("metrics", "measured_on")}
+    of_one = ("metrics", "measured_on", "calibration_error")
+    about = {name: value for name, value in first.about.items() if name not in of_one}
+    known = [model.calibration for model in models if model.calibration is not None]
+    calibration = None
+    if len(known) == len(models):  # temperatures multiply, so their mean is the geometric one
+        relevance = math.prod(one.relevance for one in known) ** (1 / len(known))
+        calibration = Calibration(relevance, math.prod(one.pairs for one in known) ** (1 / len(known)))
     return Model(
         Ensemble([model.network for model in models]),
         first.method,
@@ -305,11 +345,18 @@ def join(models: Sequence[Model]) -> Model:
         first.recipe,
         first.inputs,
         {**about, "images": images, "seconds": seconds},
+        calibration,
     )
 
 
 def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
+    """Versions that a result depends on.
+
+    Examples
+    --------
+    >>> list(versions())
+    ['gaussianmlr', 'torch', 'lightning', 'numpy', 'python']
+    """
     import lightning
     import numpy
 
@@ -323,7 +370,15 @@ def versions() -> dict[str, str]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """What a model says of itself, without its weights."""
+    """What a model says of itself, without its weights.
+
+    Examples
+    --------
+    >>> read_config(Path("nowhere"))
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: no model at nowhere: expected a folder that `gmlr train` or `save` wrote
+    """
     file = folder / _CONFIG
     if not folder.is_dir():
         raise DataError(f"no model at {folder}: expected a folder that `gmlr train` or `save` wrote")

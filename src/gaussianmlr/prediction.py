@@ -31,6 +31,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _SHOWN = 8
 _ABOVE_HALF = float(np.nextafter(0.5, 1.0))
+_REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
 _SLACK = 1e-6  # what single precision may have lost on the way
 _OF_ALL = "ranks, orders, scores and p_relevant"
 _OF_SIGMA = "significance, sigma, p_above, p_first, p_rank, expected_rank, rank_interval and partial_order"
@@ -215,18 +216,21 @@ class Prediction:
         found = np.array(self._read(normal.p_rank))
         found[..., 1:] *= self._share[..., None]
         found[..., 0] = 1.0 - self.p_relevant
+        # What no quadrature reaches is a label that is barely relevant, below all others that are.
+        found[..., 1] = np.maximum(0.0, found[..., 1] + 1.0 - found.sum(-1))
         return _fixed(found)
 
     @cached_property
     def expected_rank(self) -> FloatArray:
         """Expected rank [N, K], the mean of `p_rank`, at a lower cost."""
-        return _fixed(self._read(normal.expected_rank) * self._share)
+        others = self._read(normal.expected_rank) - self._read(normal.p_relevant)
+        return _fixed(self.p_relevant + np.maximum(0.0, others) * self._share)
 
     @cached_property
     def _share(self) -> FloatArray:
         """Probability of relevance over that of the law of the pairs; 1 at equal temperatures."""
         law = self._read(normal.p_relevant)
-        return _fixed(np.divide(self.p_relevant, law, out=np.zeros_like(law), where=law > 0))
+        return _fixed(np.divide(self.p_relevant, law, out=np.zeros_like(law), where=law > _REACHED))
 
     def rank_interval(self, confidence: float = 0.9) -> Interval:
         """Central interval of ranks that holds the true rank with this probability or more."""

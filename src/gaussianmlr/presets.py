@@ -28,10 +28,19 @@ _PAPER = Recipe(
 _RECIPES: dict[tuple[Preset, Kind], Recipe] = {
     ("paper", "canvas"): _PAPER,
     ("paper", "photo"): _PAPER.replace(
-        backbone="hf:microsoft/resnet-18", backbone_settings={}, freeze="all", epochs=200, decay_every=5
+        backbone="hf:microsoft/resnet-18",
+        backbone_settings={},
+        freeze="all",
+        augment="randaugment",
+        augment_settings={"operations": 3, "magnitude": 10, "bins": 40},
+        epochs=200,
+        decay_every=5,
     ),
     ("paper", "table"): _PAPER.replace(backbone="mlp", backbone_settings={}),
-    ("cpu", "canvas"): Recipe(epochs=4),
+    # Small batches and Muon: many steps are what counts where images are new at every step.
+    ("cpu", "canvas"): Recipe(
+        backbone_settings={"curves": True}, epochs=8, batch_size=16, optimizer="muon", rate=5e-3
+    ),
     ("cpu", "photo"): Recipe(
         backbone="efficientnet-lite0",
         backbone_settings={"pool": True},

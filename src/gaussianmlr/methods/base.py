@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.normal import single_or_better
 
 Outputs = Mapping[str, Tensor]
@@ -43,6 +43,12 @@ class Stage:
 
     While only some layers are trained everything else is frozen, batch-norm statistics too; see
     `begin_stage`.
+
+    Examples
+    --------
+    >>> from gaussianmlr import methods
+    >>> [stage.name for stage in methods.make("lsep").stages]
+    ['ranking', 'threshold']
     """
 
     name: str
@@ -72,6 +78,15 @@ class Reading(NamedTuple):
         """Reading of a method whose scores are log-odds of relevance."""
         return cls(scores, torch.sigmoid(single_or_better(scores)))
 
+    @classmethod
+    def join(cls, parts: Sequence[Reading]) -> Reading:
+        """The readings of several batches as one, in main memory."""
+        columns = [[part for part in column if part is not None] for column in zip(*parts)]
+        scores, p_relevant, mu, sigma = (torch.cat(column).cpu() if column else None for column in columns)
+        assert scores is not None
+        assert p_relevant is not None
+        return cls(scores, p_relevant, mu, sigma)
+
 
 @dataclass(frozen=True)
 class Method(ABC):
@@ -84,6 +99,21 @@ class Method(ABC):
     ----------
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
+
+    Examples
+    --------
+    >>> from gaussianmlr import losses
+    >>> class Hinge(Method):
+    ...     name, outputs = "hinge", (Output("score"),)
+    ...
+    ...     def loss(self, outputs, ranks, *, stage=None, reduction="mean"):
+    ...         signs = (ranks > 0) * 2.0 - 1.0
+    ...         return losses.reduce((1 - signs * outputs["score"]).relu().sum(-1), reduction)
+    ...
+    ...     def read(self, outputs):
+    ...         return Reading.of_scores(outputs["score"])
+    >>> Hinge().loss({"score": torch.tensor([[2.0, 0.5]])}, torch.tensor([[1, 0]]))
+    tensor(1.5000)
     """
 
     supervision: Supervision = "strong"
@@ -100,9 +130,15 @@ class Method(ABC):
 
     @abstractmethod
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
-        """Loss of a batch in a stage; without one, in the first."""
+        """Loss of a batch in a stage; without one, in the first. A method may do without `weights`."""
 
     @abstractmethod
     def read(self, outputs: Outputs) -> Reading:
@@ -118,7 +154,14 @@ AnyMethod = TypeVar("AnyMethod", bound=type[Method])
 
 
 def register(method: AnyMethod) -> AnyMethod:
-    """Make a method known by its name; use it as a decorator."""
+    """Make a method known by its name; use it as a decorator.
+
+    Examples
+    --------
+    >>> from gaussianmlr.methods import make
+    >>> register(type(make("gmlr"))).name  # the same one again
+    'gmlr'
+    """
     other = _REGISTRY.setdefault(method.name, method)
     if _path(other) != _path(method):
         raise DataError(f"a method named {method.name!r} is known already: {_path(other)}")

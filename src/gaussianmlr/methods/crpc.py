@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gaussianmlr import losses
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction
+from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
 from gaussianmlr.normal import single_or_better
 
@@ -52,10 +52,18 @@ class Crpc(Method):
             raise DataError(f"vote is 'correct' or 'published', not {self.vote!r}")
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """Cross-entropy of the comparisons."""
-        return losses.crpc(outputs["pair"], ranks, supervision=self.supervision, reduction=reduction)
+        return losses.crpc(
+            outputs["pair"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+        )
 
     def read(self, outputs: Outputs) -> Reading:
         """Votes minus the virtual label's."""

@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from gaussianmlr.metrics._paper import evaluate
-from gaussianmlr.metrics.calibration import Reliability, ece, reliability
+from gaussianmlr.metrics.calibration import Abstention, Reliability, abstention, ece, reliability
 from gaussianmlr.metrics.classification import f1, hamming_loss, max1_error, top1_accuracy
 from gaussianmlr.metrics.ranking import (
     exact_match,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "F1",
     "NDCG",
+    "Abstention",
     "AveragePrecision",
     "Coverage",
     "ExactMatch",
@@ -64,6 +65,7 @@ __all__ = [
     "Reliability",
     "SpearmanRho",
     "Top1Accuracy",
+    "abstention",
     "average_precision",
     "coverage",
     "ece",

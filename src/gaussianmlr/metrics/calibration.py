@@ -91,26 +91,98 @@ def ece(probabilities: Input, ranks: Input, *, bins: int = 15) -> Result:
     return give(ratio((said - came).abs().sum(), counts.sum()), home)
 
 
+class Abstention(NamedTuple):
+    """How much a model says, and how much of it is right, as it must be surer and surer."""
+
+    confidences: Any
+    """The probabilities a comparison needs to be made."""
+    coverage: Any
+    """Share of the truly ordered pairs that are compared."""
+    accuracy: Any
+    """Share of these comparisons that are right; 0 where none is made."""
+    counts: Any
+    """How many comparisons are made; ``counts > 0`` masks the points without any."""
+
+
+def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -> Abstention:
+    r"""Coverage against accuracy of partial orders at rising confidence.
+
+    At confidence c the model compares u and v where it gives one of them at least c, and more than 1/2, to
+    stand above the other. With the right comparisons R, the wrong ones W and all truly ordered pairs M
+
+    .. math:: \text{coverage} = \frac{|R|+|W|}{|M|}, \qquad \text{accuracy} = \frac{|R|}{|R|+|W|}.
+
+    Coverage is the completeness of the partial orders, and 2 accuracy - 1 their correctness, over
+    the pairs of all instances together.
+
+    Parameters
+    ----------
+    p_above : array or tensor [N, K, K]
+        Probability that label u stands above label v.
+    ranks : array or tensor [N, K]
+        The true ranks: 0 = irrelevant, larger = more significant, -1 = unknown.
+    confidences : array or tensor [C], optional
+        From 1/2 to 1; by default 50 steps from 0.5 to 0.99.
+
+    References
+    ----------
+    Cheng, Rademaker, De Baets and Huellermeier (2010), Predicting partial orders: ranking with
+    abstention. ECML.
+
+    Examples
+    --------
+    >>> sure = [[[0.5, 0.9, 0.8], [0.1, 0.5, 0.4], [0.2, 0.6, 0.5]]]
+    >>> curve = abstention(sure, [[2, 1, 0]], [0.5, 0.7, 0.85])
+    >>> curve.coverage.round(3), curve.accuracy.round(3), curve.counts
+    (array([1. , 0.667, 0.333]), array([0.667, 1. , 1. ]), array([3, 2, 1]))
+    """
+    table, order, home = _read(p_above, ranks, pairs=True)
+    steps, _ = as_tensor(np.linspace(0.5, 0.99, 50) if confidences is None else confidences, "confidences")
+    steps = steps.double().to(table.device)
+    if steps.ndim != 1 or not bool(((steps >= 0.5) & (steps <= 1.0)).all()):
+        raise DataError(f"expected confidences from 0.5 to 1 in a row, got {shorten(confidences)}")
+    made = torch.zeros(2, len(steps), dtype=torch.int64, device=table.device)
+    total = 0
+    for said, came in _outcomes(table, order):
+        claims = said[said > 0.5].sort().values
+        right = int(bool(came.all()))  # an outcome is all true or all false; without any, nothing is added
+        made[right] += len(claims) - torch.searchsorted(claims, steps)
+        total += len(said)
+    counts = made.sum(0)
+    pairs = torch.tensor(total / 2.0, dtype=torch.float64, device=table.device)  # each came both ways round
+    parts = (steps, ratio(counts.double(), pairs), ratio(made[1].double(), counts.double()), counts)
+    return Abstention(*(give(part, home) for part in parts))
+
+
 def _bin(probabilities: Input, ranks: Input, bins: int) -> tuple[Tensor, Tensor, torch.device | None]:
     """The edges, and for each bin the count, the sum of probabilities and the number that came true."""
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise DataError(f"expected bins to be a number from 1 up, got {bins!r}")
-    table, home = as_tensor(probabilities, "probabilities")
-    order, other_home = read_ranks(ranks)
-    order = order.to(table.device)
-    count, labels = order.shape
-    if table.shape not in ((count, labels), (count, labels, labels)):
-        raise DataError(
-            f"expected probabilities of shape {[count, labels]} or {[count, labels, labels]} "
-            f"beside these ranks, got {list(table.shape)}"
-        )
-    _refuse_outside(table)
+    table, order, home = _read(probabilities, ranks)
     edges = torch.from_numpy(np.linspace(0.0, 1.0, bins + 1)).to(table.device)
     sums = torch.zeros(3, bins, dtype=torch.float64, device=table.device)
     for said, came in _outcomes(table, order):
         weights = torch.stack([torch.ones_like(said), said, came])
         sums.index_add_(1, torch.bucketize(said, edges[1:-1]), weights)
-    return edges, sums, home or other_home
+    return edges, sums, home
+
+
+def _read(
+    probabilities: Input, ranks: Input, *, pairs: bool = False
+) -> tuple[Tensor, Tensor, torch.device | None]:
+    """Probabilities and ranks on one device, checked; with `pairs`, probabilities of pairs alone will do."""
+    table, home = as_tensor(probabilities, "probabilities")
+    order, other_home = read_ranks(ranks)
+    order = order.to(table.device)
+    count, labels = order.shape
+    wanted = [(count, labels, labels)] if pairs else [(count, labels), (count, labels, labels)]
+    if table.shape not in wanted:
+        shapes = " or ".join(str(list(shape)) for shape in wanted)
+        raise DataError(
+            f"expected probabilities of shape {shapes} beside these ranks, got {list(table.shape)}"
+        )
+    _refuse_outside(table)
+    return table, order, home or other_home
 
 
 def _outcomes(table: Tensor, ranks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

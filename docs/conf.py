@@ -1,0 +1,24 @@
+"""Settings of Sphinx: `make docs` builds the pages into docs/_build/html, with warnings as errors."""
+
+from gaussianmlr import __version__
+
+project = "gaussianmlr"
+copyright = "the gaussianmlr maintainers"  # noqa: A001 -- Sphinx reads this name
+version = release = __version__
+
+extensions = [
+    "myst_parser",  # pages are Markdown
+    "sphinx.ext.autodoc",  # the reference comes from the docstrings
+    "sphinx.ext.napoleon",  # which are numpydoc
+    "sphinx.ext.mathjax",
+]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+napoleon_google_docstring = False
+napoleon_use_ivar = True  # attributes of dataclasses are listed once
+autodoc_typehints = "none"  # the numpydoc sections say the types
+autodoc_member_order = "bysource"
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"gaussianmlr {__version__}"
+suppress_warnings = ["ref.python"]  # two classes may have attributes of one name

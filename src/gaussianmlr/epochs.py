@@ -1,0 +1,130 @@
+"""Data that changes from epoch to epoch, a function of the epoch alone: fresh images, augmented images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gaussianmlr.batches import RankedSet, fetch
+from gaussianmlr.data import Augment
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.recipe import Recipe
+
+__all__ = ["Augmented", "Fresh", "for_training"]
+
+
+class Fresh:
+    """A set that gives other instances in every epoch.
+
+    Parameters
+    ----------
+    data : RankedSet
+        With ``fresh(epoch)``, which gives the set of an epoch, as `RankedMNIST` has it.
+
+    Examples
+    --------
+    >>> from gaussianmlr.data import RankedMNIST
+    >>> data = RankedMNIST("gray-s", "train", size=10, digits="embedded")
+    >>> images, ranks = Fresh(data).tensors_at([3], epoch=2)
+    >>> bool((images == data.tensors([23])[0]).all())
+    True
+    """
+
+    def __init__(self, data: Any) -> None:
+        if not callable(getattr(data, "fresh", None)):
+            raise DataError(
+                f"fresh is for data that is drawn, as Ranked MNIST is; {type(data).__name__} has what it has"
+            )
+        self.data = data
+        self._epoch, self._now = 0, data.fresh(0)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.data[index]
+
+    def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
+        """Some instances of an epoch."""
+        if epoch != self._epoch:
+            self._epoch, self._now = epoch, self.data.fresh(epoch)
+        return fetch(self._now, list(indices))
+
+
+class Augmented:
+    """A set of images with each changed at random, the same for the same (seed, epoch, index).
+
+    Parameters
+    ----------
+    data : RankedSet
+        Images [channels, height, width], bytes or floats in 0..1.
+    augment : Augment
+        What changes them; its preprocessing is not used, the images have been through theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussianmlr.batches import Arrays
+    >>> data = Arrays(np.full((2, 3, 8, 8), 99, np.uint8), np.ones((2, 4), int))
+    >>> images, ranks = Augmented(data, Augment(operations=2)).tensors_at([0, 1], epoch=5)
+    >>> images.shape, images.dtype
+    (torch.Size([2, 3, 8, 8]), torch.float32)
+    """
+
+    def __init__(self, data: RankedSet, augment: Augment) -> None:
+        self.data, self.augment = data, augment
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(part[0] for part in self.tensors_at([index]))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Hand the epoch on to a set that wants to know it."""
+        if hasattr(self.data, "set_epoch"):
+            self.data.set_epoch(epoch)
+
+    def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
+        """Some instances, as they are in an epoch."""
+        images, *rest = fetch(self.data, list(indices), epoch)
+        if images.ndim != 4 or images.shape[1] not in (1, 3):
+            raise DataError(
+                f"augmentation is for images of 1 or 3 channels, not for inputs {list(images.shape[1:])}"
+            )
+        unit = images.float() / 255 if images.dtype == torch.uint8 else images.float()
+        if unit.numel() and not (unit.min() >= 0 and unit.max() <= 1):
+            raise DataError(
+                "augmentation is for images of bytes, or of floats in 0..1, "
+                f"not for values from {unit.min():.3g} to {unit.max():.3g}"
+            )
+        changed = torch.empty_like(unit)
+        for place, index in enumerate(indices):
+            changed[place] = self.augment.augment(unit[place], epoch=epoch, index=int(index))
+        return (changed, *rest)
+
+
+def for_training(data: RankedSet, recipe: Recipe) -> RankedSet:
+    """Training data as a recipe wants it: fresh, augmented, or as it is.
+
+    Examples
+    --------
+    >>> from gaussianmlr.data import RankedMNIST
+    >>> data = RankedMNIST("gray-s", "train", size=10, digits="embedded")
+    >>> type(for_training(data, Recipe(fresh=True))).__name__, for_training(data, Recipe()) is data
+    ('Fresh', True)
+    """
+    if recipe.fresh:
+        data = Fresh(data)
+    if recipe.augment == "none":
+        return data
+    for name, value in recipe.augment_settings.items():
+        if name not in ("operations", "magnitude", "bins") or type(value) is not int:
+            raise DataError(
+                f"augment_settings has {name} = {shorten(value)}; "
+                "expected operations, magnitude and bins, whole numbers"
+            )
+    return Augmented(data, Augment(seed=recipe.seed, **recipe.augment_settings))

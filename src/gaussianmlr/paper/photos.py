@@ -1,0 +1,224 @@
+"""Pictures for cells: cross-validation of natural scenes, the given split of architecture.
+
+Where the backbone stands still and pictures are not augmented, features are computed once and heads
+are trained on them. Outputs for pictures that were not trained on are kept for figures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from gaussianmlr import backbones
+from gaussianmlr.batches import Arrays, RankedSet, batches
+from gaussianmlr.data import Preprocess, RankedData, read_avdp, read_nsid
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.features import compute_features
+from gaussianmlr.files import aside
+from gaussianmlr.fitting import fit
+from gaussianmlr.metrics import evaluate
+from gaussianmlr.model import Model
+from gaussianmlr.paper.cells import Cell, recipe_of
+from gaussianmlr.recipe import Recipe
+from gaussianmlr.sources import Pictures, picture
+from gaussianmlr.training import Watcher
+
+if TYPE_CHECKING:
+    from gaussianmlr.paper.running import Measured, Sources
+
+__all__ = ["FOLDS", "Outputs", "open_photos", "parts_of", "read_outputs", "run_photos"]
+
+FOLDS = 5
+_SIDE = 224
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One division of the data: what is trained on, and what is measured."""
+
+    train: Ints
+    test: Ints
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What networks said of pictures they were not trained on; row i belongs to picture ``where[i]``."""
+
+    where: Ints
+    outputs: dict[str, Tensor]
+    images: int
+    seconds: float
+
+
+def open_photos(cell: Cell, sources: Sources) -> RankedData:
+    """The pictures of a cell; those of the test split only where they are measured on."""
+    folder = getattr(sources, cell.dataset)
+    if folder is None:
+        raise DataError(f"{cell.dataset}: no data; give the folder with --{cell.dataset} FOLDER")
+    if cell.dataset == "avdp":
+        return read_avdp(folder)
+    data = read_nsid(folder)
+    return data if cell.preset == "paper" else data.subset("train")
+
+
+def parts_of(cell: Cell, data: RankedData) -> tuple[list[Part], str]:
+    """How the data is divided, and that in words.
+
+    The paper's preset and AVDP use the given split. Otherwise the pictures are shuffled by the seed
+    and cut into five folds, the same for all methods; each fold is measured once, by a network
+    trained on the other four.
+    """
+    if cell.dataset == "nsid" and cell.preset != "paper":
+        order = np.random.default_rng(cell.seed).permutation(len(data))
+        folds = np.array_split(order, FOLDS)
+        parts = [
+            Part(np.concatenate([*folds[:number], *folds[number + 1 :]]), fold)
+            for number, fold in enumerate(folds)
+        ]
+        return parts, f"{FOLDS}-fold cross-validation on the {len(data):,} training images"
+    split = np.array([] if data.split is None else data.split)
+    trained, tested = np.flatnonzero(np.isin(split, ("train", "val"))), np.flatnonzero(split == "test")
+    if not len(trained) or not len(tested):
+        raise DataError(
+            f"{data.source}: pictures of the splits {shorten(data.splits)}; expected some of train and test"
+        )
+    return [Part(trained, tested)], f"trained on {len(trained):,} images, tested on {len(tested):,}"
+
+
+def run_photos(
+    cell: Cell, folder: Path, sources: Sources, *, accelerator: str = "auto", watcher: Watcher | None = None
+) -> Measured | None:
+    """Train and measure a cell of pictures; none where Ctrl-C stopped it."""
+    from gaussianmlr.paper.running import Measured, reading_methods
+
+    recipe = recipe_of(cell)
+    data = open_photos(cell, sources)
+    parts, protocol = parts_of(cell, data)
+    about = {"protocol": protocol, "source": cell.dataset, "fingerprint": data.fingerprint(files=False)}
+    inputs = _inputs(recipe, data, watcher or Watcher())
+    for number, part in enumerate(parts):
+        if not _run_part(number, part, recipe, data, inputs, folder, about, accelerator, watcher):
+            return None
+    found = read_outputs(folder)
+    ranks = data.ranks[found.where]
+    metrics = [evaluate(method.read(found.outputs).scores, ranks) for method in reading_methods(cell)]
+    return Measured(metrics, found.images, found.seconds, about)
+
+
+def _inputs(recipe: Recipe, data: RankedData, watcher: Watcher) -> Tensor | None:
+    """Features of all pictures where they never change, else none."""
+    if recipe.freeze != "all" or recipe.augment != "none":
+        return None
+    backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
+    preprocess = _preprocess()
+    said = [0]
+
+    def progress(done: int, total: int) -> None:
+        if done * 4 // total > said[0] * 4 // total:
+            watcher.note(f"features of {done:,} of {total:,} pictures")
+        said[0] = done
+
+    assert data.images is not None
+    return compute_features(
+        backbone,
+        data.images,
+        load=lambda file: picture(file, preprocess),
+        transform=preprocess.to_dict(),
+        progress=progress,
+    )
+
+
+def _preprocess() -> Preprocess:
+    # The whole picture: what is cut off may be a label. Backbones bring values into their own range.
+    return Preprocess(size=(_SIDE, _SIDE), crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3)
+
+
+def _run_part(
+    number: int,
+    part: Part,
+    recipe: Recipe,
+    data: RankedData,
+    inputs: Tensor | None,
+    folder: Path,
+    about: Mapping[str, Any],
+    accelerator: str,
+    watcher: Watcher | None,
+) -> bool:
+    """Train on a part and keep the outputs for its test pictures; false where Ctrl-C stopped it."""
+    file = folder / f"outputs-{number}.npz"
+    where = hashlib.sha256(part.test.tobytes()).hexdigest()
+    made_of = json.dumps({"recipe": recipe.to_dict(), "data": dict(about), "part": where}, sort_keys=True)
+    if file.exists():
+        with np.load(file, allow_pickle=False) as kept:
+            if str(kept["made_of"]) == made_of:
+                return True
+        raise DataError(f"{file} was made with other settings or data; remove it, or choose another folder")
+
+    def chosen(rows: Ints) -> RankedSet:
+        if inputs is not None:
+            return Arrays(inputs[torch.from_numpy(rows)], data.ranks[rows])
+        return Pictures(data.subset(rows), _preprocess())
+
+    run = folder / f"part-{number}"
+    fitted = fit(
+        recipe.replace(select="last"),  # nothing is held out, so nothing can be chosen by it
+        chosen(part.train),
+        None,
+        labels=data.labels,
+        out=run,
+        fingerprint=made_of,
+        backbone=None if inputs is None else nn.Identity(),
+        accelerator=accelerator,
+        watcher=watcher,
+    )
+    if fitted.result.interrupted:
+        return False
+    outputs = _outputs(fitted.model, chosen(part.test))
+    with aside(file) as beside, beside.open("wb") as stream:
+        facts: dict[str, Any] = {"images": fitted.result.images, "seconds": fitted.result.seconds}
+        facts |= {f"output_{name}": value.numpy() for name, value in outputs.items()}
+        np.savez(stream, made_of=made_of, where=part.test, **facts)
+    shutil.rmtree(run)
+    return True
+
+
+@torch.no_grad()
+def _outputs(model: Model, data: RankedSet, batch_size: int = 64) -> dict[str, Tensor]:
+    device = next(model.network.parameters()).device
+    model.network.eval()
+    found = [
+        model.network(batch.inputs.to(device)) for batch in batches(data, torch.arange(len(data)), batch_size)
+    ]
+    return {name: torch.cat([part[name] for part in found]).float().cpu() for name in found[0]}
+
+
+def read_outputs(folder: Path) -> Outputs:
+    """The outputs of all parts of a run, joined."""
+    files = sorted(folder.glob("outputs-*.npz"))
+    if not files:
+        raise DataError(f"{folder} holds no outputs; run the cell first")
+    parts: list[dict[str, Any]] = []
+    for file in files:
+        with np.load(file, allow_pickle=False) as kept:
+            parts.append({name: kept[name] for name in kept.files})
+    names = [name for name in parts[0] if name.startswith("output_")]
+    return Outputs(
+        where=np.concatenate([part["where"] for part in parts]),
+        outputs={
+            name.removeprefix("output_"): torch.from_numpy(np.concatenate([part[name] for part in parts]))
+            for name in names
+        },
+        images=sum(int(part["images"]) for part in parts),
+        seconds=sum(float(part["seconds"]) for part in parts),
+    )

@@ -1,0 +1,45 @@
+"""The numbers that the paper printed."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import importlib.resources
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gaussianmlr.paper.cells import METRICS
+
+_SEEDS = 5  # of the error bars
+
+__all__ = ["Number", "published"]
+
+
+class Number(NamedTuple):
+    """A mean in percent, its standard deviation where there is one, and over how many seeds."""
+
+    mean: float
+    std: float | None = None
+    seeds: int = 1
+
+
+@functools.cache
+def published() -> Mapping[tuple[str, str, str, str], dict[str, Number]]:
+    """By table, data set, method and supervision: the six metrics as the paper has them.
+
+    Examples
+    --------
+    >>> published()["gray", "gray-s", "gmlr", "strong"]["tau_b"].mean
+    94.23
+    """
+    text = (importlib.resources.files(__package__) / "published.csv").read_text("utf-8")
+    found = {}
+    for row in csv.DictReader(text.splitlines()):
+        found[row["table"], row["dataset"], row["method"], row["supervision"]] = {
+            name: _number(row[name], row[f"{name}_std"]) for name in METRICS
+        }
+    return found
+
+
+def _number(mean: str, std: str) -> Number:
+    return Number(float(mean), float(std), _SEEDS) if std else Number(float(mean))

@@ -1,0 +1,367 @@
+"""What a model says of one instance: bars, curves, and a matrix of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr.errors import DataError
+from gaussianmlr.orders import check_labels
+from gaussianmlr.plots._style import (
+    BLACK,
+    BLUE,
+    GRAY,
+    RED,
+    FloatArray,
+    axes,
+    bare,
+    look,
+    predicted,
+    short,
+    vector,
+)
+from gaussianmlr.prediction import Prediction
+
+__all__ = ["GaussianDisplay", "PairsDisplay", "SignificanceDisplay"]
+
+_MOST_BARS = 25
+_MOST_NUMBERS = 12  # labels of a matrix whose cells are wide enough for a number
+
+
+class SignificanceDisplay:
+    """Bars of one instance's labels, the largest on top, against what makes a label relevant.
+
+    Parameters
+    ----------
+    values : array [K]
+        Significances, or a method's own scores.
+    labels : sequence of str
+        Their names.
+    threshold : float or array [K]
+        A label is relevant above it: one line for all (zero; the votes of a virtual label), or a mark on
+        each bar (learned thresholds).
+    spread : array [K], optional
+        Standard deviations, drawn as whiskers.
+    truth : array [K], optional
+        True ranks, written beside the bars.
+    title : str
+        Above the bars.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    order_ : array
+        The labels that were drawn, from top to bottom.
+
+    Examples
+    --------
+    >>> display = SignificanceDisplay([0.5, 2.0, -1.0], ["sea", "sky", "sun"]).plot()
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['sky', 'sea', 'sun']
+    """
+
+    ax_: Any
+    figure_: Any
+    order_: npt.NDArray[np.int64]
+
+    def __init__(
+        self,
+        values: Any,
+        labels: Any,
+        *,
+        threshold: Any = 0.0,
+        spread: Any = None,
+        truth: Any = None,
+        title: str = "",
+        axis: str = "significance",
+    ) -> None:
+        self.labels = check_labels(labels)
+        count = len(self.labels)
+        self.values = vector(values, "values", count)
+        self.shared = np.ndim(threshold) == 0
+        self.threshold = vector(np.full(count, threshold) if self.shared else threshold, "thresholds", count)
+        self.spread = None if spread is None else vector(spread, "spread", count)
+        self.truth = None if truth is None else vector(truth, "true ranks", count).astype(np.int64)
+        self.title, self.axis = title, axis
+
+    @classmethod
+    def from_predictions(
+        cls, prediction: Prediction, instance: int = 0, *, truth: Any = None
+    ) -> SignificanceDisplay:
+        """One instance of a prediction: its significances and sigmas, or its scores where there are none.
+
+        Parameters
+        ----------
+        prediction : Prediction
+            What was predicted.
+        instance : int
+            Which of its instances.
+        truth : array [K], optional
+            The true ranks of this instance.
+        """
+        one = prediction[int(instance)]
+        title = f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
+        if one.raw is None:
+            return cls(one.scores[0], one.labels, truth=truth, title=title, axis="score")
+        return cls(one.significance[0], one.labels, spread=one.sigma[0], truth=truth, title=title)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, inputs: Any, instance: int = 0, *, truth: Any = None
+    ) -> SignificanceDisplay:
+        """One instance of what a model or an estimator says of inputs."""
+        return cls.from_predictions(predicted(estimator, inputs), instance, truth=truth)
+
+    def plot(self, ax: Any = None, *, most: int = _MOST_BARS) -> SignificanceDisplay:
+        """Draw it; of many labels, the `most` that stand highest above their thresholds."""
+        above = self.values - self.threshold
+        best = np.argsort(-above, kind="stable")[:most]
+        order = best[np.argsort(-self.values[best], kind="stable")]
+        ax = axes(ax, (5.6, 1.3 + 0.32 * len(order)))
+        rows = np.arange(len(order))
+        colours = [BLUE if relevant else GRAY for relevant in above[order] > 0]
+        ax.barh(rows, self.values[order], color=colours, height=0.72)
+        if self.spread is not None:
+            bars = {"fmt": "none", "ecolor": BLACK, "elinewidth": 1.1, "capsize": 2.5}
+            ax.errorbar(self.values[order], rows, xerr=self.spread[order], **bars)
+        if self.shared:
+            ax.axvline(self.threshold[0], color=RED, linewidth=1.6, zorder=3)
+            ax.annotate(
+                "relevant →", (self.threshold[0], 1), (3, 3), xycoords=("data", "axes fraction"),
+                textcoords="offset points", color=RED, fontsize=8.5, va="bottom",
+            )  # fmt: skip
+        else:
+            ends = rows - 0.46, rows + 0.46
+            ax.vlines(self.threshold[order], *ends, color=RED, linewidth=2.4, label="threshold")
+            ax.legend(frameon=False, fontsize=9, loc="lower right")
+        ax.set_yticks(rows, [short(self.labels[label]) for label in order])
+        ax.set_ylim(len(order) - 0.4, -0.6)
+        if self.truth is not None:
+            self._name_the_truth(ax, order)
+        more = len(self.labels) - len(order)
+        ax.set_xlabel(f"{self.axis} ({more} more labels below)" if more else self.axis)
+        ax.set_title(short(self.title, 60), fontsize=10.5, loc="left", pad=16 if self.shared else 6)
+        bare(ax, "top", "right", "left")
+        ax.tick_params(axis="y", length=0)
+        self.ax_, self.figure_, self.order_ = ax, ax.figure, order
+        return self
+
+    def _name_the_truth(self, ax: Any, order: npt.NDArray[np.int64]) -> None:
+        assert self.truth is not None
+        words = {-1: "?", 0: "–"}
+        ax.annotate(
+            "true rank", (1, 1), (4, 3), xycoords="axes fraction", textcoords="offset points", fontsize=8.5
+        )
+        for row, label in enumerate(order):
+            rank = int(self.truth[label])
+            ax.annotate(
+                words.get(rank, str(rank)), (1, row), (14, 0), xycoords=("axes fraction", "data"),
+                textcoords="offset points", va="center", fontsize=9.5,
+                weight="bold" if rank > 0 else "normal",
+            )  # fmt: skip
+
+
+class GaussianDisplay:
+    """The curves of one instance's significances; what lies left of zero is not relevant.
+
+    Parameters
+    ----------
+    mu, sigma : array [K]
+        Means and standard deviations.
+    labels : sequence of str
+        Their names.
+    named : array of bool [K], optional
+        The labels drawn strongly and with their names; by default those with mu above zero.
+    title : str
+        Above the curves.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    lines_ : list of matplotlib Line2D
+        A curve a label.
+
+    Examples
+    --------
+    >>> display = GaussianDisplay([2.0, -1.0], [0.5, 1.0], ["sky", "sea"]).plot()
+    >>> round(float(display.lines_[0].get_ydata().max()), 2)
+    0.8
+    """
+
+    ax_: Any
+    figure_: Any
+    lines_: list[Any]
+
+    def __init__(self, mu: Any, sigma: Any, labels: Any, *, named: Any = None, title: str = "") -> None:
+        self.labels = check_labels(labels)
+        self.mu, self.sigma = (
+            vector(part, name, len(self.labels)) for part, name in ((mu, "mu"), (sigma, "sigma"))
+        )
+        if not (self.sigma > 0).all():
+            raise DataError(f"expected sigma above 0, got {self.sigma.min()}")
+        self.named = self.mu > 0 if named is None else vector(named, "named", len(self.labels)).astype(bool)
+        self.title = title
+
+    @classmethod
+    def from_predictions(
+        cls, prediction: Prediction, instance: int = 0, *, named: Any = None
+    ) -> GaussianDisplay:
+        """One instance of a prediction, in the canonical gauge; for methods with sigma."""
+        one = prediction[int(instance)]
+        title = f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
+        return cls(one.significance[0], one.sigma[0], one.labels, named=named, title=title)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, inputs: Any, instance: int = 0, *, named: Any = None
+    ) -> GaussianDisplay:
+        """One instance of what a model or an estimator says of inputs."""
+        return cls.from_predictions(predicted(estimator, inputs), instance, named=named)
+
+    def plot(self, ax: Any = None, *, span: tuple[float, float] | None = None) -> GaussianDisplay:
+        """Draw it, from one significance to another, or wherever the curves are."""
+        ax = axes(ax, (6.4, 3.4))
+        x = np.linspace(*(span or self._span()), 600)
+        self.lines_ = []
+        for label, (mu, sigma) in enumerate(zip(self.mu, self.sigma)):
+            density = np.exp(-0.5 * ((x - mu) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
+            style = (
+                {**look(label), "linewidth": 2.0}
+                if self.named[label]
+                else {"color": GRAY, "alpha": 0.6, "linewidth": 0.8}
+            )
+            self.lines_ += ax.plot(x, density, zorder=2 + int(self.named[label]), **style)
+        ax.axvline(0, color=BLACK, linewidth=0.9, linestyle=":")
+        ax.set_xlim(x[0], x[-1])
+        ax.set_ylim(0, 1.32 * max(line.get_ydata().max() for line in self.lines_))
+        self._name(ax, x)
+        ax.set_yticks([])
+        ax.set_xlabel("significance; left of 0: not relevant")
+        if self.title:
+            ax.set_title(short(self.title, 60), fontsize=10.5, loc="left")
+        bare(ax, "top", "right", "left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _name(self, ax: Any, x: FloatArray) -> None:
+        """Names at the peaks; one that would stand on another moves up."""
+        from matplotlib.patheffects import withStroke
+
+        box = ax.get_position()
+        width, height = 72 * ax.figure.get_size_inches() * (box.width, box.height)
+        placed: list[tuple[float, float, float]] = []
+        peaks = [float(line.get_ydata().max()) for line in self.lines_]
+        for label in sorted(np.flatnonzero(self.named).tolist(), key=lambda label: -peaks[label]):
+            text = short(self.labels[label], 16)
+            middle = float(np.clip(self.mu[label], x[0], x[-1]))
+            across, up = (
+                (middle - x[0]) / (x[-1] - x[0]) * width,
+                peaks[label] / ax.get_ylim()[1] * height + 3,
+            )
+            wide = 6.0 * len(text)
+            while any(abs(across - a) < (wide + w) / 2 and abs(up - u) < 11 for a, u, w in placed):
+                up += 1
+            placed.append((across, up, wide))
+            raised = up - peaks[label] / ax.get_ylim()[1] * height
+            ax.annotate(
+                text, (middle, peaks[label]), (0, raised), textcoords="offset points", ha="center",
+                weight="bold", fontsize=9, color=look(label)["color"], zorder=5,
+                path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            )  # fmt: skip
+
+    def _span(self) -> tuple[float, float]:
+        reach = 3.2 * self.sigma
+        return min(-0.5, float((self.mu - reach).min())), max(0.5, float((self.mu + reach).max()))
+
+
+class PairsDisplay:
+    """How likely the label of a row stands above the label of a column.
+
+    Parameters
+    ----------
+    p_above : array [K, K]
+        Probabilities; the diagonal is not drawn.
+    labels : sequence of str
+        Their names.
+    title : str
+        Above the matrix.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    image_ : matplotlib AxesImage
+        The matrix.
+
+    Examples
+    --------
+    >>> display = PairsDisplay([[0.5, 0.9], [0.1, 0.5]], ["sky", "sea"]).plot()
+    >>> [text.get_text() for text in display.ax_.texts]
+    ['90', '10']
+    """
+
+    ax_: Any
+    figure_: Any
+    image_: Any
+
+    def __init__(self, p_above: Any, labels: Any, *, title: str = "") -> None:
+        self.labels = check_labels(labels)
+        self.p_above = np.asarray(p_above, dtype=np.float64)
+        if self.p_above.shape != (len(self.labels),) * 2:
+            wanted = [len(self.labels)] * 2
+            raise DataError(f"expected probabilities of shape {wanted}, got {list(self.p_above.shape)}")
+        if not ((self.p_above >= 0) & (self.p_above <= 1)).all():
+            raise DataError(
+                f"expected probabilities in [0, 1], got {self.p_above.min()} to {self.p_above.max()}"
+            )
+        self.title = title
+
+    @classmethod
+    def from_predictions(
+        cls, prediction: Prediction, instance: int = 0, *, most: int = _MOST_NUMBERS
+    ) -> PairsDisplay:
+        """One instance of a prediction, its most significant labels first; for methods with sigma."""
+        one = prediction[int(instance)]
+        best = np.argsort(-one.scores[0], kind="stable")[:most]
+        title = f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
+        return cls(one.p_above[0][np.ix_(best, best)], [one.labels[label] for label in best], title=title)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, inputs: Any, instance: int = 0, *, most: int = _MOST_NUMBERS
+    ) -> PairsDisplay:
+        """One instance of what a model or an estimator says of inputs."""
+        return cls.from_predictions(predicted(estimator, inputs), instance, most=most)
+
+    def plot(self, ax: Any = None, *, colorbar: bool = True) -> PairsDisplay:
+        """Draw it; numbers are percent."""
+        count = len(self.labels)
+        side = 2.4 + 0.5 * min(count, 20)
+        ax = axes(ax, (side + 0.9, side))
+        shown = np.where(np.eye(count, dtype=bool), np.nan, self.p_above)
+        self.image_ = ax.imshow(shown, cmap="PuOr_r", vmin=0, vmax=1)
+        if count <= _MOST_NUMBERS:
+            for row, column in zip(*np.nonzero(~np.eye(count, dtype=bool))):
+                chance = self.p_above[row, column]
+                colour = "white" if abs(chance - 0.5) > 0.36 else "black"
+                number = f"{100 * chance:.0f}"
+                ax.text(column, row, number, ha="center", va="center", color=colour, fontsize=9)
+        names = [short(label, 16) for label in self.labels]
+        ax.set_xticks(range(count), names, rotation=45, ha="right", rotation_mode="anchor")
+        ax.set_yticks(range(count), names)
+        ax.set_ylabel("this label stands above ...")
+        ax.set_xlabel("... this one (%)")
+        if self.title:
+            ax.set_title(short(self.title, 60), fontsize=10.5, loc="left")
+        bare(ax, "top", "right", "left", "bottom")
+        ax.tick_params(length=0)
+        if colorbar:
+            from matplotlib.ticker import PercentFormatter
+
+            ax.figure.colorbar(self.image_, ax=ax, shrink=0.8, format=PercentFormatter(1, decimals=0))
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

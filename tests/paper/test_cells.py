@@ -1,0 +1,210 @@
+"""Cells: names, plans, trainings in real processes that are killed and shared."""
+
+import json
+import os
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from commanding import ENVIRONMENT, command, gmlr
+from gaussianmlr import DataError, load
+from gaussianmlr.cli import app
+from gaussianmlr.data import Digits, RankedMNIST, load_digits
+from gaussianmlr.epochs import for_training
+from gaussianmlr.methods import make
+from gaussianmlr.paper.canvas import describe_digits, open_canvases
+from gaussianmlr.paper.cells import METRICS, Cell, missing_of, read_cells, recipe_of, write_cell
+from gaussianmlr.paper.plans import FIGURES, TABLES, cells_of, plan
+from gaussianmlr.paper.running import Places, Sources, run_cell
+
+FACTS = {"metrics": dict.fromkeys(METRICS, 50.0), "images_seen": 1, "seconds": 1.0}
+
+
+def naive(scores, ranks):
+    """Hamming loss, Max-1 error and F1 in percent, by their definitions."""
+    said, true = scores > 0, ranks > 0
+    best = scores.argmax(1)
+    f1 = 2 * (said & true).sum() / (said.sum() + true.sum())
+    return 100 * (said != true).mean(), 100 * (~true[np.arange(len(true)), best]).mean(), 100 * f1
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory):
+    places = Places(tmp_path_factory.mktemp("work"), tmp_path_factory.mktemp("results"))
+    cell = Cell("gray-s", "crpc", "strong", "smoke")
+    assert run_cell(cell, places, Sources("embedded")) == "landed"
+    return cell, places
+
+
+def test_one_training_lands_all_readings(landed):
+    """Both votes come from one network, and their numbers are those of naive formulas."""
+    cell, places = landed
+    assert run_cell(cell, places, Sources("embedded")) == "there"
+    found = read_cells(places.cells)
+    assert set(found) == set(cell.readings)
+    assert [one.name for one in places.work.iterdir() if one.is_dir()] == [cell.name]
+    model = load(places.run(cell) / "model")
+    batch = RankedMNIST("gray-s", "test", size=24, digits="embedded").batch(range(24))
+    for one, vote in zip(cell.readings, ("correct", "published")):
+        model.method = make("crpc", vote=vote)
+        scores = model.read(batch.images).scores.numpy()
+        measured = [found[one]["metrics"][name] for name in ("hamming_loss", "max1_error", "f1")]
+        np.testing.assert_allclose(measured, naive(scores, batch.ranks), atol=1e-3)
+        assert found[one]["recipe"]["method_settings"].get("vote", "correct") == vote
+    facts = found[cell]
+    assert facts["images_seen"] == 32
+    assert facts["versions"]["torch"]
+    assert facts["seconds"] > 0
+    assert facts["commit"] is None or len(facts["commit"].split()[0]) == 40
+    assert str(places.work) not in json.dumps(facts)
+
+
+def test_a_killed_cell_goes_on_and_two_processes_never_share_one(tmp_path):
+    """kill -9 in the third epoch; the end is that of a run nobody disturbed, to the last bit."""
+    cell = Cell("gray-s", "gmlr", "strong", "smoke", settings=("epochs=6",), images=192)
+    words = ["reproduce", "cell", "gray-s", "gmlr", "strong", "--preset", "smoke", "--digits", "embedded"]
+    words += ["--set", "epochs=6", "--images", 192, "--work", tmp_path / "a", "--results", tmp_path / "r"]
+    with subprocess.Popen(
+        command(*words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=ENVIRONMENT
+    ) as first:
+        for line in first.stderr:
+            if line.startswith("epoch   1"):
+                break
+        os.kill(first.pid, signal.SIGSTOP)  # it holds the cell while the other one tries
+        other = gmlr(*words)
+        assert "another process is at it" in other.stderr
+        assert f"not run: {cell.name}" in other.stderr
+        os.kill(first.pid, signal.SIGKILL)
+    assert not list((tmp_path / "r").glob("cells/*.json"))
+    again = gmlr(*words)
+    assert again.returncode == 0, again.stderr
+    assert "going on at" in again.stderr
+    places = Places(tmp_path / "b", tmp_path / "q")
+    assert run_cell(cell, places, Sources("embedded")) == "landed"
+    undisturbed, resumed = read_cells(tmp_path / "q/cells")[cell], read_cells(tmp_path / "r/cells")[cell]
+    assert resumed["metrics"] == undisturbed["metrics"]
+    assert resumed["images_seen"] == undisturbed["images_seen"] == 192
+    weights = [
+        (folder / cell.name / "model/model.safetensors").read_bytes()
+        for folder in (tmp_path / "a", places.work)
+    ]
+    assert weights[0] == weights[1]
+
+
+def test_a_finished_model_is_measured_without_training_again(landed, tmp_path):
+    cell, places = landed
+    elsewhere = Places(places.work, tmp_path)
+    before = (places.run(cell) / "model/model.safetensors").stat().st_mtime_ns
+    assert run_cell(cell, elsewhere, Sources("embedded")) == "landed"
+    assert (places.run(cell) / "model/model.safetensors").stat().st_mtime_ns == before
+    found, known = read_cells(elsewhere.cells), read_cells(places.cells)
+    assert {one: facts["metrics"] for one, facts in found.items()} == {
+        one: facts["metrics"] for one, facts in known.items()
+    }
+
+
+def test_images_never_repeat_and_seeds_differ():
+    cell = Cell("gray-s", "gmlr", "strong", "cpu", images=40)
+    recipe = recipe_of(cell).replace(epochs=4)
+    data = open_canvases(cell, recipe, "embedded")
+    assert len(data.train) == 10
+    drawn = for_training(data.train, recipe)
+    seen = [drawn.tensors_at(range(10), epoch)[0].numpy().tobytes() for epoch in range(4)]
+    assert len(set(seen)) == 4
+    other = open_canvases(cell.at(seed=1), recipe, "embedded")
+    assert other.train.tensors(range(10))[0].numpy().tobytes() not in seen
+    assert (data.test.batch([5]).images == other.test.batch([5]).images).all()
+    assert (data.validation.batch([5]).images == other.validation.batch([5]).images).all()
+
+
+def test_the_papers_images_repeat_and_share_digits():
+    cell = Cell("color-b", "lsep", "weak", "paper", seed=2)
+    recipe = recipe_of(cell)
+    data = open_canvases(cell, recipe, "embedded")
+    assert (len(data.train), len(data.validation), len(data.test)) == (60_000, 10_000, 10_000)
+    assert for_training(data.train, recipe) is data.train
+    assert data.train.seed == 0
+    assert data.train.shared_digits
+
+
+def test_digits_are_known_by_sum_not_by_place():
+    digits = load_digits("test", "embedded")
+    moved = Digits(digits.images, digits.labels, "from /some/where")
+    assert describe_digits(moved, "test")["md5"] == describe_digits(digits, "test")["md5"]
+    assert "/" not in json.dumps(describe_digits(moved, "test"))
+
+
+def test_cells_on_disk(tmp_path):
+    cell = Cell("gray-b", "gmlr", "strong", "cpu", 3, ("rate=0.001", "head=linear"), 128_000)
+    write_cell(tmp_path, cell, FACTS)
+    assert cell.name == "gray-b_gmlr-strong_cpu_seed3_head-linear_rate-0.001_images-128000"
+    assert list(read_cells(tmp_path)) == [cell]
+    (tmp_path / f"{cell.name}.json").rename(tmp_path / "other.json")
+    with pytest.raises(DataError, match="expected a file of that name"):
+        read_cells(tmp_path)
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(DataError, match="no field 'dataset'"):
+        read_cells(tmp_path)
+    (tmp_path / "other.json").write_text("{")
+    with pytest.raises(DataError, match="no JSON"):
+        read_cells(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dataset": "gray"}, "no data set 'gray'"),
+        ({"method": "svm"}, "no method 'svm'"),
+        ({"supervision": "some"}, "supervision"),
+        ({"preset": "gpu"}, "no preset 'gpu'"),
+        ({"reading": "vote=published"}, "no reading"),
+        ({"seed": -1}, "expected 0 or more"),
+    ],
+)
+def test_impossible_cells(change, message):
+    with pytest.raises(DataError, match=message):
+        Cell(**{"dataset": "gray-s", "method": "gmlr", "supervision": "strong", "preset": "cpu", **change})
+
+
+def test_plans_name_every_cell_once(tmp_path):
+    cells = plan((*TABLES, *FIGURES), "cpu")
+    names = [cell.name for cell in cells]
+    assert len(names) == len(set(names))
+    for what in (*TABLES, *FIGURES):
+        assert {cell.training for cell in cells_of(what, "cpu")} <= set(cells)
+    assert {cell.dataset for cell in cells_of("gray", "cpu")} == {
+        "gray-s",
+        "gray-b",
+        "gray-s-mix",
+        "gray-b-mix",
+    }
+    assert len(cells_of("color", "cpu", seeds=3)) == 72
+    assert missing_of(cells, tmp_path) == cells
+    for one in cells[0].readings:
+        write_cell(tmp_path, one, FACTS)
+    assert missing_of(cells, tmp_path) == cells[1:]
+
+
+def test_plan_on_the_command_line(tmp_path):
+    write_cell(tmp_path / "cells", Cell("gray-s", "gmlr", "strong", "cpu"), FACTS)
+    words = [
+        "reproduce",
+        "gray",
+        "--plan",
+        "--json",
+        "--results",
+        str(tmp_path),
+        "--work",
+        str(tmp_path / "w"),
+    ]
+    shown = CliRunner().invoke(app, words)
+    states = json.loads(shown.stdout)
+    assert states.pop("gray-s_gmlr-strong_cpu_seed0") == "done"
+    assert set(states.values()) == {"missing"}
+    assert len(states) == 23
+    wrong = CliRunner().invoke(app, ["reproduce", "gray", "--images", "5"])
+    assert isinstance(wrong.exception, DataError)
+    assert "are for one cell" in str(wrong.exception)

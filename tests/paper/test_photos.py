@@ -1,0 +1,123 @@
+"""Pictures: folds, features once, outputs of pictures that were not trained on; and the smoke test of all."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import avdp, nsid
+from PIL import Image
+
+from commanding import ENVIRONMENT, gmlr
+from gaussianmlr import DataError
+from gaussianmlr.data import read_nsid
+from gaussianmlr.methods import make
+from gaussianmlr.paper.cells import Cell, read_cells
+from gaussianmlr.paper.photos import open_photos, parts_of, read_outputs
+from gaussianmlr.paper.plans import FIGURES, TABLES
+from gaussianmlr.paper.running import Places, Sources, run_cell
+
+COUNT = 24
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    """Pictures of noise with random orders, and a cache of features of their own."""
+    random = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("nsid")
+    rankings = [
+        [tuple(random.permutation(9)[: random.integers(1, 5)] + 1) for _ in range(2)] for _ in range(COUNT)
+    ]
+    split = {"train": list(range(1, COUNT - 3)), "test": list(range(COUNT - 3, COUNT + 1))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GAUSSIANMLR_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield nsid(folder, rankings, split, range(1, COUNT + 1))
+
+
+def test_every_picture_is_tested_once_by_a_network_that_has_not_seen_it(scenes):
+    data = open_photos(Cell("nsid", "gmlr", "strong", "cpu"), Sources(nsid=scenes))
+    assert set(data.split) == {"train"}
+    divisions = []
+    for method in ("gmlr", "crpc"):
+        parts, protocol = parts_of(Cell("nsid", method, "strong", "cpu", seed=1), data)
+        assert "5-fold" in protocol
+        assert sorted(np.concatenate([part.test for part in parts])) == list(range(len(data)))
+        for part in parts:
+            assert sorted([*part.train, *part.test]) == list(range(len(data)))
+        divisions.append([part.test.tolist() for part in parts])
+    assert divisions[0] == divisions[1]  # methods are compared on the same folds
+    other, _ = parts_of(Cell("nsid", "gmlr", "strong", "cpu", seed=2), data)
+    assert [part.test.tolist() for part in other] != divisions[0]
+
+
+def test_the_given_split(scenes, tmp_path):
+    cell = Cell("nsid", "gmlr", "strong", "paper")
+    data = open_photos(cell, Sources(nsid=scenes))
+    (part,), _ = parts_of(cell, data)
+    assert set(data.split[part.train]) == {"train"}
+    assert set(data.split[part.test]) == {"test"}
+    with pytest.raises(DataError, match="expected some of train and test"):
+        parts_of(cell, data.subset("train"))
+    domains = {
+        "one": {"train": [["a.jpg", [1, 2, -1]]], "val": [["b.jpg", [3, -1, -1]]], "test": [["c.jpg", [2]]]}
+    }
+    pictures = open_photos(
+        replace(cell, dataset="avdp"), Sources(avdp=avdp(tmp_path, domains, ["a.jpg", "b.jpg", "c.jpg"]))
+    )
+    (part,), _ = parts_of(replace(cell, dataset="avdp"), pictures)
+    assert (len(part.train), len(part.test)) == (2, 1)
+    with pytest.raises(DataError, match="--avdp FOLDER"):
+        open_photos(replace(cell, dataset="avdp"), Sources())
+
+
+def test_a_cell_of_pictures(scenes, tmp_path):
+    cell = Cell("nsid", "lsep", "strong", "smoke")
+    places = Places(tmp_path / "work", tmp_path / "results")
+    assert run_cell(cell, places, Sources(nsid=scenes)) == "landed"
+    found = read_cells(places.cells)
+    kept = read_outputs(places.run(cell))
+    data = read_nsid(scenes).subset("train")
+    for one, reading in zip(cell.readings, ("order", "margin")):
+        scores = make("lsep", reading=reading).read(kept.outputs).scores.numpy()
+        wrong = 100 * ((scores > 0) != (data.ranks[kept.where] > 0)).mean()
+        assert found[one]["metrics"]["hamming_loss"] == pytest.approx(wrong, abs=1e-3)
+    # One epoch of two stages over four fifths of the pictures, five times.
+    assert found[cell]["images_seen"] == 2 * 4 * len(data)
+    assert "cross-validation" in found[cell]["data"]["protocol"]
+    assert str(scenes) not in json.dumps(found[cell])
+    (places.cells / f"{cell.name}.json").unlink()
+    before = [file.stat().st_mtime_ns for file in sorted(places.run(cell).glob("outputs-*"))]
+    assert run_cell(cell, places, Sources(nsid=scenes)) == "landed"  # measured again, not trained again
+    assert [file.stat().st_mtime_ns for file in sorted(places.run(cell).glob("outputs-*"))] == before
+    assert read_cells(places.cells)[cell]["metrics"] == found[cell]["metrics"]
+
+
+def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):
+    """The smoke preset, end to end: cells of two data sets, all tables, all figures."""
+    monkeypatch.setitem(ENVIRONMENT, "GAUSSIANMLR_CACHE", os.environ["GAUSSIANMLR_CACHE"])
+    words = ["reproduce", "all", "--preset", "smoke", "--digits", "embedded", "--nsid", scenes]
+    words += ["--only", "gray-s_gmlr", "--only", "gray-s_crpc-strong", "--only", "nsid_", "--quiet"]
+    done = gmlr(*words, "--work", tmp_path / "w", "--results", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    written = [line for line in done.stdout.splitlines() if line.startswith(str(tmp_path))]
+    names = {Path(line).name for line in written}
+    assert {f"{name}-smoke.{suffix}" for name in TABLES for suffix in ("md", "tex", "csv")} <= names
+    assert {f"{name}-smoke.{suffix}" for name in FIGURES for suffix in ("json", "csv")} <= names
+    pictures = [line for line in written if line.endswith(".png")]
+    assert len(pictures) == 8 + 1 + 3 + 2 + 1 + 2
+    for file in pictures:
+        with Image.open(file) as picture:
+            assert picture.width > 1000
+            assert np.asarray(picture.convert("L")).std() > 5
+    gray = (tmp_path / "r/tables/gray-smoke.md").read_text()
+    assert "Not run: 21 of 24 rows" in gray
+    rows = json.loads((tmp_path / "r/figures/adjusting-smoke.json").read_text())["rows"]
+    trained = {
+        (row["dataset"], row["method"], row["supervision"]) for row in rows if row["state"] == "trained"
+    }
+    assert trained == {("gray-s", "gmlr", "strong"), ("gray-s", "gmlr", "weak"), ("gray-s", "crpc", "strong")}
+    assert "Protocol: 5-fold cross-validation" in (tmp_path / "r/tables/real-smoke.md").read_text()
+    strips = json.loads((tmp_path / "r/figures/extracted-smoke.json").read_text())["rows"]
+    assert all(row["state"] == "trained" and row["scores"] == sorted(row["scores"]) for row in strips)

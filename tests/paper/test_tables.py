@@ -1,0 +1,123 @@
+"""Tables from made-up cells against naive arithmetic; what is missing is said."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gaussianmlr.cli import app
+from gaussianmlr.paper.cells import METRICS, Cell, read_cells, write_cell
+from gaussianmlr.paper.plans import TABLES, cells_of
+from gaussianmlr.paper.published import published
+from gaussianmlr.paper.tables import make_table, to_csv, to_latex, to_markdown
+
+RECIPE = {"backbone": "fast", "head": "auto"}
+
+
+def made_up(seed):
+    return dict(zip(METRICS, np.random.default_rng(seed).uniform(0, 100, len(METRICS)).round(4).tolist()))
+
+
+def facts(metrics, images=64_000):
+    return {"metrics": metrics, "images_seen": images, "seconds": 1800.0, "recipe": RECIPE}
+
+
+@pytest.fixture
+def landed(tmp_path):
+    """All of gray-s with three seeds, one method of gray-b, a variant; and a cell of another preset."""
+    cells = [cell for cell in cells_of("gray", "cpu", seeds=3) if cell.dataset == "gray-s"]
+    cells += [
+        Cell("gray-b", "lsep", "weak", "cpu"),
+        Cell("gray-s", "crpc", "strong", "cpu", reading="vote=published"),
+    ]
+    cells += [Cell("gray-s", "gmlr", "strong", "cpu", settings=("rate=0.01",))]
+    for number, cell in enumerate(cells):
+        write_cell(tmp_path / "cells", cell, facts(made_up(number)))
+    write_cell(tmp_path / "cells", Cell("gray-s", "gmlr", "strong", "paper"), facts(made_up(999)))
+    return tmp_path
+
+
+def test_means_deviations_and_differences(landed):
+    cells = read_cells(landed / "cells")
+    rows = list(csv.DictReader(io.StringIO(to_csv(make_table("gray", cells, "cpu", seeds=3)))))
+    assert len(rows) == 4 * 6 * 6
+    for row in rows:
+        values = [
+            found["metrics"][row["metric"]]
+            for cell, found in cells.items()
+            if (cell.dataset, cell.method, cell.supervision)
+            == (row["dataset"], row["method"], row["supervision"])
+            and cell.preset == "cpu"
+            and not cell.settings
+            and not cell.reading
+        ]
+        assert int(row["seeds"]) == len(values)
+        if not values:
+            assert row["ours"] == row["difference"] == ""
+            continue
+        assert float(row["ours"]) == pytest.approx(np.mean(values), abs=1e-4)
+        if len(values) > 1:
+            assert float(row["ours_std"]) == pytest.approx(np.std(values, ddof=1), abs=1e-4)
+        assert float(row["difference"]) == pytest.approx(np.mean(values) - float(row["paper"]), abs=1e-3)
+
+
+def test_what_was_not_run_is_said(landed):
+    table = make_table("gray", read_cells(landed / "cells"), "cpu", seeds=3)
+    text = to_markdown(table)
+    assert "Not run: 17 of 24 rows." in text
+    assert "gray-b, LSEP weak: 1 of 3 seeds run." in text
+    assert text.count("| not run |") > 17
+    sections = text.split("## ")
+    assert "not run" not in next(part for part in sections if part.startswith("gray-s\n"))
+    assert r"not run & not run" in to_latex(table)
+
+
+def test_the_best_of_ours_is_bold(landed):
+    cells = read_cells(landed / "cells")
+    table = make_table("gray", cells, "cpu", seeds=3)
+    lines = [line for line in to_markdown(table).split("## gray-b")[0].splitlines() if "| ours |" in line]
+    strong = [line.split("|")[3:9] for line in lines if " strong " in line]
+    for column, sign in enumerate((1, 1, 1, -1, -1, 1)):
+        values = [float(row[column].strip(" *").split(" ±")[0]) for row in strong]
+        marked = [row[column].strip().startswith("**") for row in strong]
+        best = max(range(3), key=lambda index: sign * values[index])
+        assert marked == [index == best for index in range(3)]
+
+
+def test_rivals_hold_readings_and_whatever_was_tried(landed):
+    table = make_table("rivals", read_cells(landed / "cells"), "cpu")
+    titles = [row.title for row in table.rows]
+    assert titles.index("CRPC strong (vote=published)") == titles.index("CRPC strong") + 1
+    assert "GaussianMLR strong (rate=0.01)" in titles
+    assert "GaussianMLR strong (300,000 images)" in titles
+    by_title = {row.title: row for row in table.rows}
+    assert by_title["CRPC strong (vote=published)"].paper["tau_b"].mean == 64.09
+    assert by_title["RankNet strong"].paper is None
+
+
+def test_the_papers_numbers():
+    """Spot checks of what is printed in each of its tables."""
+    assert len(published()) == 78
+    for key, metric, mean, std in (
+        (("gray", "gray-b", "lsep", "strong"), "tau_b", 93.62, None),
+        (("color", "color-s", "gmlr", "strong"), "tau_b", 94.18, None),
+        (("small-change", "gray-s-small", "gmlr", "strong"), "f1", 99.52, None),
+        (("real", "nsid", "gmlr", "strong"), "tau_b", 75.44, None),
+        (("error-bars", "nsid", "gmlr", "strong"), "tau_b", 75.54, 0.4),
+        (("error-bars", "avdp", "lsep", "strong"), "max1_error", 28.76, 1.4),
+    ):
+        assert published()[key][metric][:2] == (mean, std)
+
+
+def test_tables_from_the_command_line_need_no_training(landed):
+    words = ["reproduce", "tables", "--no-train", "--results", str(landed), "--work", str(landed / "runs")]
+    shown = CliRunner().invoke(app, words)
+    assert shown.exit_code == 0, shown.exception
+    for name in TABLES:
+        for suffix in ("md", "tex", "csv"):
+            assert (landed / "tables" / f"{name}-cpu.{suffix}").stat().st_size > 0
+    real = (landed / "tables/real-cpu.md").read_text()
+    assert "Not run: 12 of 12 rows." in real
+    assert "not run: avdp_gmlr-strong_cpu_seed0 (give --avdp FOLDER)" in shown.stderr
