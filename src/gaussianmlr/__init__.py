@@ -13,6 +13,7 @@ from gaussianmlr._version import __version__
 if TYPE_CHECKING:
     from gaussianmlr.classic import CalibratedRanker, DummyRanker, NeighbourRanker
     from gaussianmlr.errors import DataError
+    from gaussianmlr.estimator import GaussianMLR, MultiLabelRanker
     from gaussianmlr.model import load
     from gaussianmlr.orders import (
         Ranks,
@@ -64,6 +65,8 @@ _HOMES = {
     "CalibratedRanker": "classic",
     "DataError": "errors",
     "DummyRanker": "classic",
+    "GaussianMLR": "estimator",
+    "MultiLabelRanker": "estimator",
     "NeighbourRanker": "classic",
     "Prediction": "prediction",
     "Ranks": "orders",
@@ -82,6 +85,8 @@ __all__ = [
     "CalibratedRanker",
     "DataError",
     "DummyRanker",
+    "GaussianMLR",
+    "MultiLabelRanker",
     "NeighbourRanker",
     "Prediction",
     "Ranks",
