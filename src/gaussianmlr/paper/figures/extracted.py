@@ -13,6 +13,7 @@ from gaussianmlr.data.images import read_image
 from gaussianmlr.methods import make
 from gaussianmlr.paper.cells import recipe_of
 from gaussianmlr.paper.figures._studio import (
+    COLOURS,
     GAUGES,
     INK,
     Floats,
@@ -139,12 +140,12 @@ def _page(
             panel.set_xticks([])
             panel.set_yticks([])
             panel.imshow(_thumbnail(data.images[index]))
-            panel.spines[:].set_color("#00798c" if truth[index] > 0 else "#cccccc")
+            panel.spines[:].set_color(COLOURS[2] if truth[index] > 0 else "#cccccc")
             panel.spines[:].set_linewidth(2)
             panel.set_title(f"{strip[1][index]:.2f}   ({truth[index]:.1f})", fontsize=8)
     figure.suptitle(
         f"{label}: pictures at equal steps of the score, least to most significant "
-        "(in brackets: mean rank by people; teal frame: above 0)",
+        "(in brackets: mean rank by people; green frame: above 0)",
         fontsize=12,
         color=INK,
     )
