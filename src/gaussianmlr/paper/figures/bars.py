@@ -220,7 +220,7 @@ def _page(
             right = found[row].order == true
             panel.set_title(_broken(found[row].order), fontsize=8, color=INK if right else RED, pad=15)
     figure.suptitle(
-        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); red: thresholds",
+        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); red: thresholds, and orders that are not the true one",
         fontsize=12,
         color=INK,
     )
@@ -238,6 +238,7 @@ def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:
     )
     display.plot(axes)
     axes.tick_params(labelsize=8)
+    axes.locator_params(axis="x", nbins=5)
 
 
 def _broken(order: str, width: int = 38) -> str:
