@@ -198,3 +198,30 @@ def test_every_command_shows_an_example(name):
 def test_the_commands_are_listed():
     shown = gmlr("--help").stdout
     assert all(f" {name} " in shown for name in ("train", "evaluate", "predict", "export", "info"))
+
+
+def test_two_processes_train_as_one_does(tmp_path):
+    """Over gloo on loopback: 98 and 23 instances in batches of 10 shard unevenly.
+
+    The MLP's layer norm sees instances one by one, so only the order of sums differs: metrics agree to 1e-4.
+    """
+    frame = make_table(121)
+    frame["split"] = ["validation" if number < 23 else "train" for number in range(len(frame))]
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    found = {}
+    for devices in (1, 2):
+        out = tmp_path / f"run{devices}"
+        scale = ("--accelerator", "cpu", "--devices", devices)
+        quick = ("--epochs", 4, "--set", "batch_size=10", "--set", "rate=0.003")
+        done = gmlr("train", tmp_path / "table.csv", "--out", out, *quick, *scale, "--json")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("epoch   4") == 1  # one process speaks
+        found[devices] = json.loads(done.stdout)  # and one prints
+        lines = (out / "epochs.csv").read_text().splitlines()
+        found[devices]["epochs"] = [dict(zip(lines[0].split(","), line.split(","))) for line in lines[1:]]
+    one, two = found[1], found[2]
+    assert one["instances_seen"] == two["instances_seen"] == 4 * 98
+    assert two["metrics"] == pytest.approx(one["metrics"], abs=1e-4)
+    for measure in ("train_loss", "loss", "tau_b", "hamming_loss"):
+        values = [[float(row[measure]) for row in each["epochs"]] for each in (one, two)]
+        assert values[1] == pytest.approx(values[0], abs=1e-4)

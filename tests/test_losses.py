@@ -245,3 +245,20 @@ def test_means_and_variances_of_two_types():
     (mu, logvar), ranks = random_outputs("gmlr"), random_ranks()
     mixed = losses.gmlr(mu.float(), logvar, ranks)
     assert torch.allclose(mixed.double(), losses.gmlr(mu, logvar, ranks), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lsep", "zlpr", "plackett_luce"])
+@pytest.mark.parametrize("row", [[-1, -1, -1], [2, 1, -1], [1, -1, -1], [-1, 0, 3]])
+def test_second_derivatives_beside_unknown_labels(name, row):
+    _, loss, _ = ALL[name]
+    scores = torch.tensor([[0.3, -1.2, 0.8]], dtype=torch.float64, requires_grad=True)
+    ranks = torch.tensor([row])
+    assert torch.autograd.gradgradcheck(lambda s: loss([s], ranks, reduction="none"), (scores,))
+    known = ranks[0] >= 0
+    with_them = torch.autograd.functional.hessian(lambda s: loss([s], ranks), scores)[0, :, 0]
+    assert not with_them[~known].any()
+    if known.any():  # and the others do not notice them
+        alone = torch.autograd.functional.hessian(
+            lambda s: loss([s], ranks[:, known]), scores.detach()[:, known]
+        )
+        torch.testing.assert_close(with_them[known][:, known], alone[0, :, 0])

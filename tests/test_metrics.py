@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -430,3 +431,29 @@ def test_public_names_exist():
         assert getattr(metrics, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'accuracy'"):
         _ = metrics.accuracy
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", object])
+def test_frames_of_nullable_numbers(kind):
+    ranks = pd.DataFrame([[2, 1, 0], [0, 1, 2]], dtype=kind)
+    scores = np.array([[3.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    wanted = metrics.kendall_tau_b(scores, ranks.to_numpy(np.int64))
+    assert metrics.kendall_tau_b(pd.DataFrame(scores).astype("Float64"), ranks) == wanted
+    ranks.iloc[0, 0] = None
+    with pytest.raises(DataError, match="row 0: nan in column 0"):
+        metrics.kendall_tau_b(scores, ranks)
+    with pytest.raises(DataError, match=r"a masked value at \[0, 1\]"):
+        metrics.kendall_tau_b(np.ma.masked_array(scores, mask=[[0, 1, 0], [0, 0, 0]]), [[2, 1, 0], [0, 1, 2]])
+
+
+@pytest.mark.parametrize("tensor", [False, True])
+def test_scores_of_unknown_labels_may_be_missing(tensor):
+    ranks = np.array([[2, -1, 1, 0], [-1, 1, 0, 2]])
+    scores = np.random.default_rng(0).normal(size=(2, 4))
+    gaps = np.where(ranks < 0, np.nan, scores)
+    for name in ("kendall_tau_b", "f1", "average_precision", "ranking_loss"):
+        metric = getattr(metrics, name)
+        given = torch.from_numpy(gaps) if tensor else gaps
+        assert float(metric(given, ranks)) == float(metric(scores, ranks))
+    with pytest.raises(DataError, match="rows hold NaN"):
+        metrics.kendall_tau_b(np.where(ranks == 0, np.nan, scores), ranks)

@@ -255,3 +255,13 @@ def test_inputs_stay_and_batches_of_any_shape_work():
         assert function(mu[:0], sigma[:0]).shape == (0, *flat.shape[1:])
     assert torch.equal(mu, before[0])
     assert torch.equal(sigma, before[1])
+
+
+@pytest.mark.parametrize("share", [1e-10, 1e-14, 1e-16, 1e-30, 1e-300])
+def test_sigmas_narrower_than_the_digits_of_mu(share):
+    mu = torch.tensor([3.0, 1.0, -2.0, 5e5], dtype=torch.float64)
+    sigma = mu.abs() * share
+    certain = torch.nn.functional.one_hot(torch.tensor([2, 1, 0, 3]), 5).double()
+    torch.testing.assert_close(normal.p_rank(mu, sigma), certain, atol=1e-5, rtol=0)
+    wanted = torch.tensor([2.0, 1.0, 0.0, 3.0], dtype=torch.float64)
+    torch.testing.assert_close(normal.expected_rank(mu, sigma), wanted, atol=1e-5, rtol=0)

@@ -273,3 +273,36 @@ def test_forms_of_arrays_and_frames():
     assert g.densify(torch.tensor([[0.5, 0.2]], requires_grad=True)).tolist() == [[2, 1]]
     with pytest.raises(DataError, match="expected a sequence of labels, got 5"):
         g.to_ranks(["a"], labels=5)
+
+
+def test_labels_that_are_numbers_are_written_as_texts():
+    with pytest.raises(DataError, match="labels that are numbers stand as texts"):
+        g.to_ranks([[3, 1], [2]], labels=range(5))
+    assert g.to_ranks([["3", "1"], ["2"]], labels=range(5)).ranks.tolist() == [
+        [0, 1, 0, 2, 0],
+        [0, 0, 1, 0, 0],
+    ]
+
+
+def test_gaps_of_every_make():
+    for gap in (None, float("nan"), np.float32("nan"), pd.NA, pd.NaT):
+        with pytest.raises(DataError, match=r"row 1: .*: nothing there; '' says"):
+            g.to_ranks(["a > b", gap])
+    for kind in ("Int64", "Float64", object):
+        frame = pd.DataFrame({"a": [2, 0], "b": [1, None]}, dtype=kind)
+        with pytest.raises(DataError, match=r"row 1: nan in column 1 of .*; expected integers; -1 stands"):
+            g.to_ranks(frame)
+        with pytest.raises(DataError, match="nan in column 1"):
+            g.orders.check_ranks(frame)
+        assert g.to_ranks(frame.iloc[:1]).ranks.tolist() == [[2, 1]]
+        assert g.orders.check_ranks(frame.iloc[:1]).tolist() == [[2, 1]]
+    masked = np.ma.masked_array([[2, 1], [1, 7]], mask=[[0, 0], [0, 1]])
+    with pytest.raises(DataError, match=r"a masked value at \[1, 1\]; fill it"):
+        g.to_ranks(masked)
+    assert g.to_ranks(masked.filled(-1)).ranks.tolist() == [[2, 1], [1, -1]]
+    assert g.to_ranks(masked[:1]).ranks.tolist() == [[2, 1]]
+
+
+def test_frames_that_mix_numbers_and_texts_name_the_texts():
+    with pytest.raises(DataError, match=r"\['b'\] hold no numbers"):
+        g.to_ranks(pd.DataFrame({"a": [1, 2], "b": ["x", 1]}, dtype=object))

@@ -1,5 +1,7 @@
 """The package itself: light to import, complete, typed."""
 
+import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gaussianmlr
+from gaussianmlr import model, training
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,12 +29,16 @@ def test_import_brings_nothing_heavy():
 
 def test_import_is_quick():
     def seconds(module):
-        code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-        return min(float(run(code)) for _ in range(3))
+        code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
+        return float(run(code.format(module)))
 
-    ours, torch = seconds("gaussianmlr"), seconds("torch")
-    assert ours < 0.5
-    assert ours < torch / 3
+    # Processor time, in turns, and the best of each: a busy machine slows all of them down alike.
+    modules = ("gaussianmlr", "json, typing, importlib, dataclasses", "torch")
+    ours, plain, torch = (
+        min(times) for times in zip(*([seconds(name) for name in modules] for _ in range(3)))
+    )
+    assert ours < torch / 10
+    assert ours < plain + 0.1
 
 
 def test_every_public_name_is_there():
@@ -62,3 +69,35 @@ def test_the_tested_versions_satisfy_the_declared_ranges():
         version = pinned.get(requirement.name.lower().replace("_", "-"))
         assert version, f"{requirement.name} is not pinned in constraints.txt"
         assert requirement.specifier.contains(version), f"{requirement} does not allow {version}"
+
+
+def public(module):
+    """Classes and functions that a module says are public, and those of its public modules."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.ismodule(value):
+            yield from public(value) if hasattr(value, "__all__") else ()
+        elif inspect.isclass(value) or inspect.isfunction(value):
+            yield value
+
+
+def is_record(value):
+    """What functions give back or ask for; their examples show it."""
+    is_tuple = inspect.isclass(value) and issubclass(value, tuple)
+    is_shape = getattr(value, "_is_protocol", False) or hasattr(value, "__required_keys__")
+    return is_tuple or is_shape
+
+
+# Bases of what people write themselves, and what functions give back: shown by these, and in docs/
+SHOWN_ELSEWHERE = {"Backbone", "Head", "Report", "Agreement", "Result", "Watcher"}
+
+
+def test_every_public_name_has_an_example():
+    names = {*public(gaussianmlr), *public(model), *public(training)}
+    assert len(names) > 100
+    bare = {
+        value.__name__
+        for value in names
+        if not is_record(value) and not re.search(r"Examples\n\s+-{8}\n(.|\n)*>>> ", value.__doc__ or "")
+    }
+    assert bare == SHOWN_ELSEWHERE

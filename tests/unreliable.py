@@ -21,6 +21,7 @@ class Unreliable(ThreadingHTTPServer):
         self.ranges = ranges
         self.requests = []
         self.sent = 0
+        self.asleep = 0  # answers that stall at this moment
         self.closing = threading.Event()
 
     @property
@@ -77,7 +78,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(body[: len(body) // 2])
         elif mood == "stall":
             self._send(body[: len(body) // 2])
-            server.closing.wait(5)
+            server.asleep += 1
+            if not server.closing.wait(60):
+                server.asleep -= 1
         elif mood == "drip":
             for byte in body:
                 self._send(bytes([byte]))

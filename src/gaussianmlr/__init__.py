@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gaussianmlr._version import __version__
 
 if TYPE_CHECKING:
+    from gaussianmlr.classic import CalibratedRanker, DummyRanker, NeighbourRanker
     from gaussianmlr.errors import DataError
     from gaussianmlr.model import load
     from gaussianmlr.orders import (
@@ -26,7 +27,20 @@ if TYPE_CHECKING:
     )
     from gaussianmlr.prediction import Prediction
 
-    from . import backbones, data, features, heads, losses, methods, metrics, network, normal, orders, rankers
+    from . import (
+        backbones,
+        data,
+        features,
+        heads,
+        losses,
+        methods,
+        metrics,
+        network,
+        normal,
+        orders,
+        rankers,
+        scorers,
+    )
 
 _MODULES = (
     "backbones",
@@ -40,9 +54,13 @@ _MODULES = (
     "normal",
     "orders",
     "rankers",
+    "scorers",
 )
 _HOMES = {
+    "CalibratedRanker": "classic",
     "DataError": "errors",
+    "DummyRanker": "classic",
+    "NeighbourRanker": "classic",
     "Prediction": "prediction",
     "Ranks": "orders",
     "densify": "orders",
@@ -57,7 +75,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "CalibratedRanker",
     "DataError",
+    "DummyRanker",
+    "NeighbourRanker",
     "Prediction",
     "Ranks",
     "__version__",
@@ -76,6 +97,7 @@ __all__ = [
     "orders",
     "pairs",
     "rankers",
+    "scorers",
     "to_lists",
     "to_positions",
     "to_ranks",

@@ -27,7 +27,13 @@ class Ranks(NamedTuple):
 
 
 def check_labels(labels: Iterable[object]) -> tuple[str, ...]:
-    """Labels as distinct, non-empty texts in Unicode's composed form (NFC)."""
+    """Labels as distinct, non-empty texts in Unicode's composed form (NFC).
+
+    Examples
+    --------
+    >>> check_labels(["sky", 7])
+    ('sky', '7')
+    """
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise DataError(f"expected a sequence of labels, got {labels!r}")
     found: list[str] = []
@@ -55,20 +61,50 @@ def index_of(frame: Any) -> Sequence[object] | None:
 
 
 def from_frame(frame: Any, wanted: tuple[str, ...] | None) -> Ranks:
-    numeric = [dtype.kind in "biuf" for dtype in frame.dtypes]
-    if not numeric:
+    if len(frame.columns) == 0:
         raise DataError("expected a frame with at least one column, got none")
+    numeric = [_holds_numbers(frame.iloc[:, column]) for column in range(len(frame.columns))]
     if all(numeric):
         names = check_labels(frame.columns)
         if wanted is not None:
             _match_columns(names, wanted)
             frame = frame.iloc[:, [names.index(label) for label in wanted]]
-        values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
-        return from_matrix(values, wanted or names, index_of(frame))
+        return from_matrix(numbers_of(frame), wanted or names, index_of(frame))
     if len(numeric) > 1:
         texts = [str(name) for name, number in zip(frame.columns, numeric) if not number]
         raise DataError(f"expected one column of texts or only numbers, but {shorten(texts)} hold no numbers")
     return from_rows(frame.iloc[:, 0].to_numpy(dtype=object).tolist(), wanted, index_of(frame))
+
+
+def _holds_numbers(column: Any) -> bool:
+    """Whether a column of a frame is one of numbers, whatever type it says; gaps are allowed."""
+    if column.dtype.kind != "O":
+        return column.dtype.kind in "biuf"
+    values = [value for value in column.tolist() if not is_missing(value)]
+    return len(values) > 0 and all(map(_is_number, values))
+
+
+def numbers_of(frame: Any) -> npt.NDArray[Any]:
+    """The numbers of a frame, nullable types and objects too, NaN in its gaps; else an array of objects."""
+    columns = [frame.iloc[:, place] for place in range(len(frame.columns))]
+    if not all(map(_holds_numbers, columns)):
+        return np.asarray(frame.to_numpy(dtype=object))
+    if all(isinstance(column.dtype, np.dtype) and column.dtype.kind != "O" for column in columns):
+        return np.asarray(frame.to_numpy())
+    return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, and what pandas has for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def refuse_masked(values: object) -> None:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        where = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise DataError(f"a masked value at {where}; fill it: in ranks, -1 stands for unknown")
 
 
 def _match_columns(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
@@ -114,8 +150,9 @@ def _is_number(value: object) -> bool:
 
 def rectangle(rows: Any, width: int | None = None) -> npt.NDArray[Any]:
     """Rows of numbers as one array; `width` is the number of columns expected, where it is known."""
+    refuse_masked(rows)
     if is_frame(rows):
-        rows = rows.to_numpy()
+        rows = numbers_of(rows)
     if hasattr(rows, "detach"):  # a tensor, wherever it lives and whatever numpy knows of its type
         rows = rows.detach().cpu()
         rows = (rows.double() if rows.is_floating_point() else rows).numpy()
@@ -129,7 +166,9 @@ def rectangle(rows: Any, width: int | None = None) -> npt.NDArray[Any]:
             if _is_listing(row) and len(row) != expected
         ]
         if ragged:
-            raise DataError.of_rows("rows have another length", ragged, len(rows))
+            error = DataError.of_rows("rows have another length", ragged, len(rows))
+            hint = "numbers are ranks, one a label; labels that are numbers stand as texts, ['3', '1']"
+            raise DataError(f"{error}\n{hint}")
     matrix = np.asarray(rows)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
         raise DataError(f"expected ranks of shape [N, K] with K >= 1, got shape {list(matrix.shape)}")
@@ -199,7 +238,7 @@ def from_rows(rows: list[Any], wanted: tuple[str, ...] | None, index: Sequence[o
 def _read_row(row: object) -> Buckets:
     if isinstance(row, str):
         return parse(row)
-    if row is None or (isinstance(row, float) and np.isnan(row)):
+    if is_missing(row):
         raise OrderSyntaxError("nothing there; '' says that no label applies, '? label' that it is unknown")
     if isinstance(row, Mapping):
         return _read_mapping(row)

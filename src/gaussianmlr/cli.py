@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from gaussianmlr._version import __version__
+from gaussianmlr.commands.compare import compare_command
 from gaussianmlr.commands.evaluate import evaluate_command
 from gaussianmlr.commands.export import export_command
 from gaussianmlr.commands.info import info_command
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("train")(train_command)
+app.command("compare")(compare_command)
 app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)

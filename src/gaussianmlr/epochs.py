@@ -36,7 +36,7 @@ class Fresh:
     def __init__(self, data: Any) -> None:
         if not callable(getattr(data, "fresh", None)):
             raise DataError(
-                f"fresh is for data that is drawn, such as Ranked MNIST; {type(data).__name__} has what it has"
+                f"fresh is for data that is drawn, as Ranked MNIST is; {type(data).__name__} has what it has"
             )
         self.data = data
         self._epoch, self._now = 0, data.fresh(0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -15,13 +16,20 @@ from gaussianmlr.calibration import Calibration, calibrate, compare
 from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
 from gaussianmlr.epochs import for_training
-from gaussianmlr.errors import DataError
-from gaussianmlr.methods import Reading
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.frozen import features_of, stands_still
+from gaussianmlr.logs import Logs
+from gaussianmlr.losses import Weights
+from gaussianmlr.methods import Method, Reading
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Inputs, Model, build
+from gaussianmlr.network import Network
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Result, Watcher, train
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 __all__ = ["Fitted", "evaluate", "fit"]
 
@@ -51,6 +59,7 @@ def fit(
     nodes: int = 1,
     strategy: str = "auto",
     loggers: Any = None,
+    cache: str | Path | bool = True,
     watcher: Watcher | None = None,
 ) -> Fitted:
     """Train the model of a recipe.
@@ -73,8 +82,13 @@ def fit(
         Of the data; a folder of a run on other data is refused. Found where it is not given.
     backbone : nn.Module, optional
         A backbone of your own, in place of the recipe's.
-    accelerator, devices, nodes, strategy, loggers
+    accelerator, devices, nodes, strategy
         Lightning Fabric's.
+    loggers : Lightning loggers, optional
+        One, several, or by name as `logs.open_loggers` makes them; they get a row an epoch.
+    cache : path-like or bool
+        Where the features of a frozen backbone are kept between runs: a folder; True for the user's
+        cache folder; False for nowhere.
     watcher : Watcher, optional
         Is told what happens.
 
@@ -114,26 +128,29 @@ def fit(
         num_nodes=nodes,
         strategy=strategy,
         precision=recipe.precision,
-        loggers=loggers,
     )
     fabric.launch()
-    folder = None
-    if out is not None:
-        known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
-        folder = RunFolder(out, recipe, known)
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
+    weights = _weights(recipe, method, labels)
+    folder = None
+    if out is not None:  # claimed when the recipe is known to work, or the mended one would be refused
+        known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
+        folder = RunFolder(out, recipe, known)
+    trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
     result = train(
-        network,
+        trained,
         method,
         recipe,
-        data,
-        validation,
+        *sets,
         folder=folder,
         fabric=fabric,
-        groups=lambda rate, factor: parameter_groups(network, rate, factor),
+        groups=lambda rate, factor: parameter_groups(trained, rate, factor),
+        weights=weights,
+        logs=Logs(loggers, out),
         watcher=watcher,
     )
+    network.eval()
     whole = any(row["stage"] == method.stages[-1].name for row in result.history)
     facts: dict[str, Any] = {
         "images": result.images,
@@ -148,7 +165,48 @@ def fit(
         facts["metrics"], facts["measured_on"] = evaluate(model, validation, recipe.batch_size), "validation"
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
-    return Fitted(model, result)
+    return Fitted(model, replace(result, network=network))
+
+
+def _weights(recipe: Recipe, method: Method, labels: tuple[str, ...]) -> Weights | None:
+    """The weights that a recipe names, if any; refused where the method cannot use them."""
+    if not recipe.label_weights and recipe.order_weight == 1:
+        return None
+    if unknown := [name for name in recipe.label_weights if name not in labels]:
+        raise DataError(f"label_weights names {shorten(unknown)}; the labels are {shorten(labels)}")
+    each = torch.tensor([float(recipe.label_weights.get(label, 1.0)) for label in labels])
+    weights = Weights(each, recipe.order_weight)
+    nothing = {output.name: torch.zeros(0, output.size(len(labels))) for output in method.outputs}
+    if "weights" not in inspect.signature(method.loss).parameters:
+        raise DataError(f"the method {method.name!r} knows no weights: its loss has no argument of that name")
+    method.loss(nothing, torch.zeros(0, len(labels), dtype=torch.int64), weights=weights)
+    return weights
+
+
+def _still(
+    network: Network,
+    recipe: Recipe,
+    data: RankedSet,
+    validation: RankedSet | None,
+    fabric: Fabric,
+    cache: str | Path | bool,
+    watcher: Watcher | None,
+) -> tuple[nn.Module, tuple[RankedSet, RankedSet | None]]:
+    """What is trained and on what: of a frozen backbone, the head alone, on features computed once."""
+    sets = [one for one in (data, validation) if one is not None]
+    if not all(stands_still(recipe, one) for one in sets):
+        return network, (data, validation)
+    teller = watcher if watcher is not None and fabric.is_global_zero else Watcher()
+    network.backbone.to(fabric.device)
+    found: list[RankedSet] = []
+    with fabric.rank_zero_first(local=True):  # the others read what the first has kept
+        for one in sets:
+            made = features_of(network.backbone, one, cache=cache, progress=teller.features)
+            if made is None:
+                teller.note("features of the frozen backbone would fill the memory: computed in every epoch")
+                return network, (data, validation)
+            found.append(made)
+    return network.head, (found[0], found[1] if len(found) > 1 else None)
 
 
 def _calibrated(model: Model, data: RankedSet) -> tuple[Calibration, dict[str, dict[str, float]]]:

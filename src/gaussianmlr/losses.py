@@ -6,6 +6,7 @@ shape [N, K] as everywhere: 0 irrelevant, larger = more significant, -1 unknown.
 - gives one number an instance, then reduces by `reduction`: ``"mean"`` over instances (zero for
   an empty batch), ``"sum"``, or ``"none"``;
 - takes ``supervision="strong"`` (the whole order) or ``"weak"`` (relevant against irrelevant);
+- takes `Weights` of labels and of the order among relevant ones (see `gaussianmlr.weighting`);
 - leaves unknown labels out, and gives an instance without anything to compare a zero that still
   has a gradient;
 - is computed in float32 or better, also under autocast, and never changes its inputs.
@@ -23,11 +24,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from gaussianmlr import orders
-from gaussianmlr._pairs import mean_over_pairs
+from gaussianmlr._pairs import log_sum_exp_pairs, mean_over_pairs, sums_below
 from gaussianmlr.errors import DataError
 from gaussianmlr.normal import log_cdf, single_or_better
+from gaussianmlr.weighting import Weights
 
 __all__ = [
+    "Weights",
     "binary_relevance",
     "crpc",
     "gmlr",
@@ -42,7 +45,6 @@ __all__ = [
 
 Supervision = Literal["strong", "weak"]
 Reduction = Literal["mean", "sum", "none"]
-_NOWHERE = -1e30  # the logarithm of nothing, finite so that gradients stay finite
 
 
 def gmlr(
@@ -52,6 +54,7 @@ def gmlr(
     *,
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""Negative log-likelihood of an order under Gaussian significances, the paper's loss.
 
@@ -73,6 +76,8 @@ def gmlr(
         Whether the order among relevant labels counts.
     reduction : {"mean", "sum", "none"}
         Over instances.
+    weights : Weights, optional
+        Of labels, and of pairs of relevant ones.
 
     References
     ----------
@@ -91,8 +96,8 @@ def gmlr(
     mu, ranks = _check(mu, ranks, supervision)
     logvar = _check(logvar, ranks, supervision)[0].to(mu.dtype)
     z = mu * torch.exp(-0.5 * logvar)
-    relevance = _mean_over_known(log_cdf(torch.where(ranks > 0, z, -z)), ranks)
-    return reduce(mean_over_pairs(mu, logvar, ranks) - relevance, reduction)
+    relevance = _mean_over_known(log_cdf(torch.where(ranks > 0, z, -z)), ranks, weights)
+    return reduce(mean_over_pairs(mu, logvar, ranks, weights) - relevance, reduction)
 
 
 def ranknet(
@@ -101,6 +106,7 @@ def ranknet(
     *,
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""RankNet with a zero label: `gmlr` with logistic differences and no variance.
 
@@ -119,11 +125,13 @@ def ranknet(
     tensor(1.3863)
     """
     scores, ranks = _check(scores, ranks, supervision)
-    relevance = _mean_over_known(_log_probability_of_relevance(scores, ranks), ranks)
-    return reduce(mean_over_pairs(scores, None, ranks) - relevance, reduction)
+    relevance = _mean_over_known(_log_probability_of_relevance(scores, ranks), ranks, weights)
+    return reduce(mean_over_pairs(scores, None, ranks, weights) - relevance, reduction)
 
 
-def binary_relevance(scores: Tensor, ranks: Tensor, *, reduction: Reduction = "mean") -> Tensor:
+def binary_relevance(
+    scores: Tensor, ranks: Tensor, *, reduction: Reduction = "mean", weights: Weights | None = None
+) -> Tensor:
     r"""Binary cross-entropy of relevance, the mean over known labels. Knows no order.
 
     .. math:: \frac1K\Big[\sum_{u\in P}\log(1+e^{-s_u}) + \sum_{v\in Q}\log(1+e^{s_v})\Big]
@@ -135,7 +143,8 @@ def binary_relevance(scores: Tensor, ranks: Tensor, *, reduction: Reduction = "m
     tensor(0.6931)
     """
     scores, ranks = _check(scores, ranks, "weak")
-    return reduce(-_mean_over_known(_log_probability_of_relevance(scores, ranks), ranks), reduction)
+    weights = weights and weights.without_order("binary relevance")
+    return reduce(-_mean_over_known(_log_probability_of_relevance(scores, ranks), ranks, weights), reduction)
 
 
 def lsep(
@@ -144,6 +153,7 @@ def lsep(
     *,
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""Log-sum-exp pairwise loss, the ranking stage of LSEP.
 
@@ -162,7 +172,8 @@ def lsep(
     tensor(1.3863)
     """
     scores, ranks = _check(scores, ranks, supervision)
-    return reduce(_log_sum_exp_pairs(scores, ranks), reduction)
+    logs = None if weights is None else weights.logs(scores, ranks, virtual=False)
+    return reduce(log_sum_exp_pairs(scores, ranks, logs), reduction)
 
 
 def lsep_threshold(
@@ -171,6 +182,7 @@ def lsep_threshold(
     ranks: Tensor,
     *,
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""Cross-entropy of relevance for LSEP's threshold stage.
 
@@ -187,6 +199,8 @@ def lsep_threshold(
     scores, ranks = _check(scores, ranks, "weak")
     thresholds, _ = _check(thresholds, ranks, "weak")
     logs = _log_probability_of_relevance(scores.detach() - thresholds, ranks)
+    if weights is not None:
+        logs = logs * weights.of(logs, ranks)
     return reduce(-logs.masked_fill(ranks < 0, 0.0).sum(-1), reduction)
 
 
@@ -196,6 +210,7 @@ def zlpr(
     *,
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""LSEP with a zero label, one stage; its weak form is the zero-bounded loss ZLPR.
 
@@ -216,8 +231,9 @@ def zlpr(
     >>> zlpr(torch.tensor([[0.0, 0.0]]), torch.tensor([[1, 0]]))  # log(1 + 1 + 1 + 1)
     tensor(1.3863)
     """
-    scores, ranks = _with_virtual_label(*_check(scores, ranks, supervision))
-    return reduce(_log_sum_exp_pairs(scores, ranks), reduction)
+    scores, ranks = _check(scores, ranks, supervision)
+    logs = None if weights is None else weights.logs(scores, ranks, virtual=True)
+    return reduce(log_sum_exp_pairs(*_with_virtual_label(scores, ranks), logs), reduction)
 
 
 def plackett_luce(
@@ -226,6 +242,7 @@ def plackett_luce(
     *,
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""Plackett-Luce likelihood with a virtual label of score zero, ties in Breslow's form.
 
@@ -233,7 +250,8 @@ def plackett_luce(
 
     .. math:: \sum_{u\in P\cup\{0\}} \Big[\log\sum_{v:\, r_v \le r_u} e^{s_v} - s_u\Big], \quad s_0=0,
 
-    where the sum under the logarithm holds the whole bucket of u, and everything below it.
+    where the sum under the logarithm holds the whole bucket of u, and everything below it. Weights
+    are those of u: irrelevant labels, which are never drawn, have no term that theirs could weigh.
 
     References
     ----------
@@ -246,9 +264,13 @@ def plackett_luce(
     >>> plackett_luce(torch.tensor([[0.0, 0.0]]), torch.tensor([[1, 0]]))  # log 3 + log 2
     tensor(1.7918)
     """
-    scores, ranks = _with_virtual_label(*_check(scores, ranks, supervision))
-    ascending, sorted_ranks, up_to = _sums_below(scores, ranks, with_ties=True)
+    scores, ranks = _check(scores, ranks, supervision)
+    each = None if weights is None else weights.without_order("Plackett-Luce").of(scores, ranks)
+    scores, ranks = _with_virtual_label(scores, ranks)
+    ascending, sorted_ranks, up_to, order = sums_below(scores, ranks, with_ties=True)
     terms = (up_to - ascending).masked_fill(sorted_ranks <= 0, 0.0)
+    if each is not None:
+        terms = terms * functional.pad(each, (0, 1), value=1.0)[order]
     return reduce(terms.sum(-1), reduction)
 
 
@@ -275,6 +297,7 @@ def crpc(
     *,
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
+    weights: Weights | None = None,
 ) -> Tensor:
     r"""Calibrated ranking by pairwise comparison: one logistic classifier a pair of labels.
 
@@ -293,6 +316,8 @@ def crpc(
         Whether the order among relevant labels counts.
     reduction : {"mean", "sum", "none"}
         Over instances.
+    weights : Weights, optional
+        Of labels, and of pairs of relevant ones.
 
     References
     ----------
@@ -318,7 +343,12 @@ def crpc(
     left, right = ranks[:, left_of], ranks[:, right_of]
     signed = torch.where(left > right, pair_logits, -pair_logits)
     no_pair = (left == right) | (left < 0) | (right < 0)
-    per_instance = -functional.logsigmoid(signed).masked_fill(no_pair, 0.0).sum(-1)
+    terms = -functional.logsigmoid(signed).masked_fill(no_pair, 0.0)
+    if weights is not None:
+        each = functional.pad(weights.of(terms, ranks[:, :-1]), (0, 1), value=1.0)
+        both = (left > 1) & (right > 1)  # the virtual label has the rank one
+        terms = terms * each[left_of] * each[right_of] * torch.where(both, weights.order, 1.0).to(terms)
+    per_instance = terms.sum(-1)
     return reduce(per_instance, reduction)
 
 
@@ -365,8 +395,10 @@ def reduce(per_instance: Tensor, reduction: Reduction) -> Tensor:
     raise DataError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
 
 
-def _mean_over_known(values: Tensor, ranks: Tensor) -> Tensor:
+def _mean_over_known(values: Tensor, ranks: Tensor, weights: Weights | None) -> Tensor:
     known = ranks >= 0
+    if weights is not None:
+        values = values * weights.of(values, ranks)
     return values.masked_fill(~known, 0.0).sum(-1) / known.sum(-1).clamp(min=1)
 
 
@@ -381,22 +413,3 @@ def _virtual_ranks(ranks: Tensor) -> Tensor:
 
 def _with_virtual_label(scores: Tensor, ranks: Tensor) -> tuple[Tensor, Tensor]:
     return functional.pad(scores, (0, 1)), _virtual_ranks(ranks)
-
-
-def _sums_below(scores: Tensor, ranks: Tensor, *, with_ties: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores and ranks sorted by rank, and the log-sum-exp of all known scores of lower rank.
-
-    With ties, the label's own bucket is part of the sum.
-    """
-    sorted_ranks, order = ranks.sort(-1)
-    ascending = scores.masked_fill(ranks < 0, _NOWHERE).gather(-1, order)
-    sums = functional.pad(torch.logcumsumexp(ascending, -1), (1, 0), value=_NOWHERE)
-    ends = torch.searchsorted(sorted_ranks, sorted_ranks, right=with_ties)
-    return ascending, sorted_ranks, sums.gather(-1, ends)
-
-
-def _log_sum_exp_pairs(scores: Tensor, ranks: Tensor) -> Tensor:
-    """log(1 + sum over pairs of exp(lower - upper)) of each instance."""
-    ascending, sorted_ranks, below = _sums_below(scores, ranks, with_ties=False)
-    exponents = (below - ascending).masked_fill(sorted_ranks <= 0, _NOWHERE)
-    return functional.pad(exponents, (1, 0), value=0.0).logsumexp(-1)

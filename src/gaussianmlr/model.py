@@ -63,6 +63,16 @@ class Model:
         Versions, data fingerprint, metrics, images seen.
     calibration : Calibration or None
         Temperatures of its probabilities, which every reading is given; None leaves them as they are.
+
+    Examples
+    --------
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> recipe = Recipe(backbone="mlp")
+    >>> model = Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+    >>> model
+    Model(gmlr strong, mlp, 3 labels, table inputs)
+    >>> model.read([[1.0, 2.0], [0.0, 1.0]]).scores.shape
+    torch.Size([2, 3])
     """
 
     network: Network
@@ -208,6 +218,12 @@ def build(
         What the network takes.
     backbone : nn.Module, optional
         A backbone of your own, in place of the recipe's.
+
+    Examples
+    --------
+    >>> network, method = build(Recipe(backbone="mlp"), 3, {"kind": "table", "channels": 2})
+    >>> {name: tuple(output.shape) for name, output in network(torch.zeros(5, 2)).items()}
+    {'mu': (5, 3), 'logvar': (5, 3)}
     """
     from gaussianmlr import backbones
 
@@ -239,6 +255,19 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
     ------
     DataError
         For a folder that is no model, was changed or cut, or has a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> recipe = Recipe(backbone="mlp", method="lsep")
+    >>> model = Model(*build(recipe, 2, inputs), ("sky", "sea"), recipe, inputs)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(model.save(f"{folder}/model"))
+    >>> again
+    Model(lsep strong, mlp, 2 labels, table inputs)
+    >>> bool((again.read([[1.0, 2.0]]).scores == model.read([[1.0, 2.0]]).scores).all())
+    True
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -271,7 +300,13 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
 
 
 def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
+    """Versions that a result depends on.
+
+    Examples
+    --------
+    >>> list(versions())
+    ['gaussianmlr', 'torch', 'lightning', 'numpy', 'python']
+    """
     import lightning
     import numpy
 
@@ -285,7 +320,15 @@ def versions() -> dict[str, str]:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """What a model says of itself, without its weights."""
+    """What a model says of itself, without its weights.
+
+    Examples
+    --------
+    >>> read_config(Path("nowhere"))
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: no model at nowhere: expected a folder that `gmlr train` or `save` wrote
+    """
     file = folder / _CONFIG
     if not folder.is_dir():
         raise DataError(f"no model at {folder}: expected a folder that `gmlr train` or `save` wrote")

@@ -35,6 +35,7 @@ __all__ = [
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 _DENSITY_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)
+_NARROWEST = 1e-11  # of |mu|: sigmas that are narrower are integrated as if they were that wide
 _CHUNK = 1 << 22  # elements of a block that is held at once
 _Block = Callable[[Tensor, Tensor], Tensor]
 _Context = Any  # torch's own type does not know saved_tensors
@@ -373,6 +374,8 @@ def _first_block(mu: Tensor, sigma: Tensor) -> Tensor:
 
 def _below_block(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """Weighted densities, and probabilities of being relevant but below the node."""
+    # Nodes that lie closer together than the digits of mu would all be one.
+    sigma = torch.maximum(sigma, _NARROWEST * mu.abs())
     nodes, weights = rank_grid(mu, sigma)
     z = _standardised(nodes, mu, sigma)
     irrelevant = _cdf(-mu / sigma).unsqueeze(1)

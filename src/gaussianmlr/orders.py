@@ -126,7 +126,13 @@ def to_ranks(orders: object, labels: Iterable[object] | None = None) -> Ranks:
 
 
 def check_ranks(ranks: object) -> IntArray:
-    """A rank matrix as int64 [N, K], refused with the offending rows where it is not one."""
+    """A rank matrix as int64 [N, K], refused with the offending rows where it is not one.
+
+    Examples
+    --------
+    >>> check_ranks([[5.0, 2.0, 0.0, -1.0]])  # rows become dense
+    array([[ 2,  1,  0, -1]])
+    """
     return from_matrix(rectangle(ranks), None, None).ranks
 
 

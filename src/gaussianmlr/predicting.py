@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from gaussianmlr.normal import canonical, partial_order
 from gaussianmlr.orders import densify, to_text
 from gaussianmlr.streams import Bad, Item
 
-__all__ = ["Predictions", "partial_text", "predict"]
+__all__ = ["Answer", "Predictions", "answer", "check_settings", "partial_text", "predict", "told"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -48,6 +49,13 @@ class Predictions:
     values: dict[str, npt.NDArray[np.float32]]
 
 
+class Answer(NamedTuple):
+    """What became of one batch of instances."""
+
+    bad: list[Bad]
+    predictions: Predictions | None
+
+
 def predict(
     model: Model,
     items: Iterable[Item | Bad],
@@ -65,7 +73,7 @@ def predict(
     items : iterable of Item or Bad
         Instances, such as `streams.stream` gives.
     batch_size : int
-        How many go through the network at once.
+        How many are taken at once; those of them that can be used go through the network together.
     confidence : float, optional
         Say also what is sure of the orders, each comparison with this probability.
     bad : callable, optional
@@ -84,25 +92,37 @@ def predict(
     >>> found.names, found.orders, sorted(found.values)
     (['both'], ['a > b'], ['p_relevant', 'sigma', 'significance'])
     """
+    check_settings(model, batch_size, confidence)
+    coming = iter(items)
+    while instances := list(itertools.islice(coming, batch_size)):
+        yield from told(answer(model, instances, confidence), bad)
+
+
+def check_settings(model: Model, batch_size: int, confidence: float | None) -> None:
+    """Refuse what `predict` cannot do."""
     if batch_size < 1:
         raise DataError(f"batch_size is {batch_size}; expected 1 or more")
     if confidence is not None and not 0.5 < confidence < 1:
         raise DataError(f"expected a confidence above 0.5 and below 1, got {confidence}")
     if confidence is not None and "mu" not in {output.name for output in model.method.outputs}:
         raise DataError(f"the method {model.method.name} has no sigma, so that it cannot say how sure it is")
-    waiting: list[Item] = []
-    for item in items:
-        if isinstance(item, Bad):
-            if bad is None:
-                raise DataError(f"{item.name}: {item.reason}")
-            bad(item)
-            continue
-        waiting.append(item)
-        if len(waiting) == batch_size:
-            yield _predicted(model, waiting, confidence)
-            waiting = []
-    if waiting:
-        yield _predicted(model, waiting, confidence)
+
+
+def answer(model: Model, instances: Sequence[Item | Bad], confidence: float | None) -> Answer:
+    """What there is to say of one batch: one call of the network, whoever makes it."""
+    good = [one for one in instances if isinstance(one, Item)]
+    bad = [one for one in instances if isinstance(one, Bad)]
+    return Answer(bad, _predicted(model, good, confidence) if good else None)
+
+
+def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictions]:
+    """The predictions of an answer, after what cannot be used was reported or has raised."""
+    for one in found.bad:
+        if bad is None:
+            raise DataError(f"{one.name}: {one.reason}")
+        bad(one)
+    if found.predictions is not None:
+        yield found.predictions
 
 
 def _predicted(model: Model, items: list[Item], confidence: float | None) -> Predictions:

@@ -35,7 +35,7 @@ class Places(NamedTuple):
     relevant: IntArray  # [N, R, 1], how many labels the ranker calls relevant
 
 
-def mean_rank_ordering(ranks: npt.ArrayLike) -> IntArray:
+def mean_rank_ordering(ranks: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> IntArray:
     r"""Order labels by their mean position, the way the natural scenes data are aggregated.
 
     A ranker with :math:`P` relevant labels gives them the positions :math:`1 .. P` (tied labels share
@@ -47,6 +47,8 @@ def mean_rank_ordering(ranks: npt.ArrayLike) -> IntArray:
     ----------
     ranks : array-like [N, R, K]
         The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
+    weights : array-like [N, R], optional
+        How much each ranker counts, from 0 up; all alike if left out.
 
     Returns
     -------
@@ -63,14 +65,15 @@ def mean_rank_ordering(ranks: npt.ArrayLike) -> IntArray:
     array([[2, 1, 0]])
     """
     places = _places(_check(ranks))
+    shares = _check_weights(weights, places.known)
     positions = places.doubled.copy()
     labels = positions[..., :-1]
     behind = places.known[..., :-1] & (labels > 2 * places.relevant + 2)
     np.copyto(labels, 2 * places.relevant + 4, where=behind)
-    return _order(-_mean(positions, places.known), places.known)
+    return _order(-_mean(positions, shares), shares > 0)
 
 
-def borda(ranks: npt.ArrayLike) -> IntArray:
+def borda(ranks: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> IntArray:
     r"""Order labels by their mean Borda points.
 
     A ranker gives a label one point for every label it beats and half a point for every one it ties
@@ -82,6 +85,8 @@ def borda(ranks: npt.ArrayLike) -> IntArray:
     ----------
     ranks : array-like [N, R, K]
         The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
+    weights : array-like [N, R], optional
+        How much each ranker counts, from 0 up; all alike if left out.
 
     Returns
     -------
@@ -98,10 +103,11 @@ def borda(ranks: npt.ArrayLike) -> IntArray:
     array([[2, 1, 0]])
     """
     places = _places(_check(ranks))
+    shares = _check_weights(weights, places.known)
     elements = places.known.shape[-1]
     seen = places.known.sum(axis=-1, keepdims=True)
     points = 2 * seen - places.doubled + (elements - seen)  # beaten and half the ties, then half the unknown
-    return _order(_mean(points, places.known), places.known)
+    return _order(_mean(points, shares), shares > 0)
 
 
 def kemeny(ranks: npt.ArrayLike, max_labels: int = 12) -> IntArray:
@@ -153,14 +159,16 @@ def kemeny(ranks: npt.ArrayLike, max_labels: int = 12) -> IntArray:
     return np.concatenate(parts) if parts else np.zeros((0, labels), dtype=np.int64)
 
 
-_METHODS: dict[str, Callable[[npt.ArrayLike], IntArray]] = {
+_METHODS: dict[str, Callable[..., IntArray]] = {
     "mean_rank": mean_rank_ordering,
     "borda": borda,
     "kemeny": kemeny,
 }
 
 
-def aggregate(ranks: npt.ArrayLike, method: Method = "mean_rank") -> IntArray:
+def aggregate(
+    ranks: npt.ArrayLike, method: Method = "mean_rank", weights: npt.ArrayLike | None = None
+) -> IntArray:
     """One order from many rankers, by the name of the method.
 
     Parameters
@@ -169,6 +177,8 @@ def aggregate(ranks: npt.ArrayLike, method: Method = "mean_rank") -> IntArray:
         The rankers' ranks; -1 = unknown, a missing ranker is a row of -1.
     method : {"mean_rank", "borda", "kemeny"}
         `mean_rank_ordering`, `borda` or `kemeny`.
+    weights : array-like [N, R], optional
+        How much each ranker counts, from 0 up; `kemeny` counts them alike and refuses weights.
 
     Returns
     -------
@@ -182,7 +192,11 @@ def aggregate(ranks: npt.ArrayLike, method: Method = "mean_rank") -> IntArray:
     """
     if method not in _METHODS:
         raise DataError(f"method is one of {', '.join(map(repr, _METHODS))}, not {method!r}")
-    return _METHODS[method](ranks)
+    if weights is None:
+        return _METHODS[method](ranks)
+    if method == "kemeny":
+        raise DataError("exact Kemeny counts all rankers alike; use 'mean_rank' or 'borda' with weights")
+    return _METHODS[method](ranks, weights)
 
 
 @dataclass(frozen=True, repr=False)
@@ -321,10 +335,24 @@ def _places(table: IntArray) -> Places:
     return Places(doubled, heights >= 0, (table > 0).sum(axis=-1, keepdims=True))
 
 
-def _mean(values: IntArray, known: BoolArray) -> FloatArray:
+def _check_weights(weights: npt.ArrayLike | None, known: BoolArray) -> IntArray | FloatArray:
+    """How much each ranker counts for each label [N, R, K + 1]: nothing where it is unknown."""
+    if weights is None:
+        return known.astype(np.int64)
+    table = np.asarray(weights, dtype=np.float64)
+    if table.shape != known.shape[:2]:
+        raise DataError(f"expected weights of shape {list(known.shape[:2])}, got {list(table.shape)}")
+    bad = np.argwhere(~(np.isfinite(table) & (table >= 0))).tolist()
+    if bad:
+        row, ranker = bad[0]
+        raise DataError(f"row {row}, ranker {ranker} has weight {table[row, ranker]}; expected 0 or more")
+    return known * table[..., None]
+
+
+def _mean(values: IntArray, shares: IntArray | FloatArray) -> FloatArray:
     """Means over the rankers who know; quotients of whole numbers, so equal means are equal floats."""
-    total = np.where(known, values, 0).sum(axis=1)
-    means: FloatArray = total / np.maximum(known.sum(axis=1), 1)
+    weight = shares.sum(axis=1)
+    means: FloatArray = (values * shares).sum(axis=1) / np.where(weight > 0, weight, 1)
     return means
 
 

@@ -75,6 +75,12 @@ class Recipe:
     rankers: Literal["aggregate", "all"] = _about(
         "aggregate", "Train on the aggregated order, or on one ranker's order drawn anew each epoch."
     )
+    label_weights: dict[str, Any] = _about(
+        {}, "By label, how much its terms of the loss count, a pair by the product; 1 where nothing is said."
+    )
+    order_weight: float = _about(
+        1.0, "How much pairs of two relevant labels count in the loss, against all its other terms."
+    )
     fresh: bool = _about(
         False, "Draw new training instances each epoch, where data is drawn: Ranked MNIST without repeats."
     )
@@ -97,6 +103,9 @@ class Recipe:
         for name in ("rate", "backbone_rate", "decay"):
             if not getattr(self, name) > 0:
                 raise DataError(f"{name} is {getattr(self, name)}; expected more than 0")
+        for name, value in {**self.label_weights, "order_weight": self.order_weight}.items():
+            if type(value) not in (int, float) or not 0 <= value < float("inf"):
+                raise DataError(f"the weight of {name} is {shorten(value)}; expected a number from 0 up")
         if self.average is not None and not 0 < self.average < 1:
             raise DataError(f"average is {self.average}; expected a number between 0 and 1, or none")
 

@@ -97,9 +97,17 @@ class Pictures:
             ranks = drawn
         images = torch.empty(len(where), self.preprocess.channels, *self.preprocess.size)
         for place, index in enumerate(where.tolist()):
-            images[place] = picture(self.files[index], self.preprocess)
+            images[place] = self.load(self.files[index])
         found = (images, ranks)
         return found if self.weights is None else (*found, self.weights[where])
+
+    def load(self, file: Path) -> Tensor:
+        """The tensor of a file."""
+        return picture(file, self.preprocess)
+
+    def transform(self) -> dict[str, Any]:
+        """What makes tensors of files, part of what features are known by."""
+        return self.preprocess.to_dict()
 
 
 def picture(file: str | os.PathLike[str], preprocess: Preprocess) -> Tensor:
@@ -159,6 +167,11 @@ def find_data(
     if not path.exists():
         raise DataError(f"{path}: does not exist; Ranked MNIST sets are {', '.join(SETTINGS)}")
     kind, root = recognise(path)
+    if kind == "export":
+        raise DataError(
+            f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
+            "or train on the set by its name"
+        )
     if kind == "avdp":
         return read_avdp(root)
     if kind == "nsid":

@@ -26,7 +26,7 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model import Inputs
 from gaussianmlr.sources import picture, scaled
 
-__all__ = ["Bad", "Item", "stream"]
+__all__ = ["Bad", "Item", "Unread", "check", "located", "read", "stream"]
 
 STANDARD_INPUT = "-"
 _ARRAYS = (".npz", ".mat")
@@ -46,6 +46,13 @@ class Bad(NamedTuple):
 
     name: str
     reason: str
+
+
+class Unread(NamedTuple):
+    """A picture that nobody has opened yet."""
+
+    name: str
+    file: Path
 
 
 Row = tuple[str, Mapping[str, Any] | str]  # a name, and the cells or what is wrong with them
@@ -81,30 +88,68 @@ def stream(
     Item(name='x', value=tensor([1., 2.]))
     Bad(name='y', reason="'two' in column 'b'; expected a number")
     """
+    for one in located(sources, inputs, standard_input):
+        yield read(one, inputs)
+
+
+def check(sources: Iterable[str | os.PathLike[str]], inputs: Inputs) -> list[str]:
+    """The inputs as texts; what cannot be used is found out before any work.
+
+    Examples
+    --------
+    >>> check(["-", "holyday"], {"kind": "table"})
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: holyday: does not exist; expected pictures, folders, tables or '-'
+    """
+    if inputs["kind"] != "table" and "preprocess" not in inputs:
+        raise DataError("the model does not say how image files become its inputs; train it by `gmlr train`")
     chosen = [str(source) for source in sources]
-    for source in chosen:  # before any work: a name mistyped is found out at once
+    for source in chosen:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise DataError(f"{source}: does not exist; expected pictures, folders, tables or '-'")
-    several = len(chosen) > 1
+    return chosen
+
+
+def located(
+    sources: Iterable[str | os.PathLike[str]], inputs: Inputs, standard_input: IO[str] | None = None
+) -> Iterator[Item | Bad | Unread]:
+    """What `stream` gives, pictures not opened yet: light enough to be sent to whoever reads them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "a.png").touch()
+    ...     found = list(located([folder], {"kind": "image", "preprocess": {}}))
+    >>> [type(one).__name__ for one in found], found[0].file.name
+    (['Unread'], 'a.png')
+    """
+    chosen = check(sources, inputs)
     for source in chosen:
         if inputs["kind"] == "table":
-            yield from _table(source, inputs, standard_input, several)
+            yield from _table(source, inputs, standard_input, several=len(chosen) > 1)
         else:
-            yield from _pictures(source, inputs, standard_input)
+            for name, file, trouble in _files(source, standard_input):
+                yield Bad(name, trouble) if trouble else Unread(name, file)
 
 
-def _pictures(source: str, inputs: Inputs, standard_input: IO[str] | None) -> Iterator[Item | Bad]:
-    if "preprocess" not in inputs:
-        raise DataError("the model does not say how image files become its inputs; train it by `gmlr train`")
-    preprocess = Preprocess.from_dict(inputs["preprocess"])
-    for name, file, trouble in _files(source, standard_input):
-        if trouble:
-            yield Bad(name, trouble)
-            continue
-        try:
-            yield Item(name, picture(file, preprocess))
-        except DataError as error:
-            yield Bad(name, str(error).removeprefix(f"{file}: "))
+def read(one: Item | Bad | Unread, inputs: Inputs) -> Item | Bad:
+    """An instance that was `located`, its picture opened and made a tensor.
+
+    Examples
+    --------
+    >>> from gaussianmlr.data import Preprocess
+    >>> inputs = {"kind": "image", "preprocess": Preprocess(size=(8, 8)).to_dict()}
+    >>> read(Unread("a", Path("nowhere.png")), inputs)
+    Bad(name='a', reason='No such file or directory; expected a picture')
+    """
+    if not isinstance(one, Unread):
+        return one
+    try:
+        return Item(one.name, picture(one.file, Preprocess.from_dict(inputs["preprocess"])))
+    except DataError as error:
+        return Bad(one.name, str(error).removeprefix(f"{one.file}: "))
 
 
 def _files(source: str, standard_input: IO[str] | None) -> Iterator[tuple[str, Path, str]]:

@@ -26,6 +26,8 @@ from gaussianmlr.backbones import refresh_statistics
 from gaussianmlr.batches import Batch, RankedSet, as_input, batch_count, batches, epoch_order, fetch
 from gaussianmlr.checkpoints import RunFolder, Standing
 from gaussianmlr.errors import DataError
+from gaussianmlr.logs import Logs
+from gaussianmlr.losses import Weights
 from gaussianmlr.methods import Method, begin_stage
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.optimisers import make_optimiser
@@ -47,6 +49,9 @@ class Watcher:
 
     def end(self, row: dict[str, Any]) -> None:
         """An epoch has ended, with its measures."""
+
+    def features(self, done: int, total: int) -> None:
+        """Of a frozen backbone's features, so many are there before training begins."""
 
     def note(self, text: str) -> None:
         """Something worth a line."""
@@ -87,6 +92,8 @@ def train(
     folder: RunFolder | None = None,
     fabric: Fabric | None = None,
     groups: Callable[[float, float], list[dict[str, Any]]] | None = None,
+    weights: Weights | None = None,
+    logs: Logs | None = None,
     watcher: Watcher | None = None,
 ) -> Result:
     """Train a network by a method's stages.
@@ -107,8 +114,24 @@ def train(
         Devices and processes; one CPU or GPU without it.
     groups : callable, optional
         Gives the optimiser's parameter groups from a rate and the backbone's factor.
+    weights : Weights, optional
+        Of labels and of orders, in the losses of training and validation; metrics know none.
+    logs : Logs, optional
+        Is handed a row an epoch.
     watcher : Watcher, optional
         Is told what happens.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gaussianmlr.batches import Arrays
+    >>> from gaussianmlr.model import build
+    >>> x = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
+    >>> recipe = Recipe(backbone="mlp", method="br", epochs=3)
+    >>> network, method = build(recipe, 2, {"kind": "table", "channels": 2})
+    >>> result = train(network, method, recipe, Arrays(x, (x > 0).long()), None)
+    >>> result.history[-1]["train_loss"] < result.history[0]["train_loss"]
+    True
     """
     if len(data) == 0 or (validation is not None and len(validation) == 0):
         raise DataError("expected at least one instance to train on and one to validate on")
@@ -116,7 +139,17 @@ def train(
         fabric = Fabric(accelerator="auto", devices=1, precision=recipe.precision)
         fabric.launch()
     run = _Run(network, method, recipe, data, validation, folder, fabric, groups, watcher or Watcher())
-    return run.go()
+    if weights is not None:
+        run.weighted = {"weights": weights}
+    if logs is not None and fabric.is_global_zero:
+        run.logs = logs
+    status = "failed"
+    try:
+        result = run.go()
+        status = "failed" if result.interrupted else "success"
+    finally:
+        run.logs.close(status)
+    return result
 
 
 class _Run:
@@ -140,6 +173,8 @@ class _Run:
         self.standing = Standing()
         self.best: dict[str, Tensor] | None = None
         self.stopping = False
+        self.logs = Logs(None, None)
+        self.weighted: dict[str, Weights] = {}  # methods from outside need not know of weights
 
     def go(self) -> Result:
         self.fabric.seed_everything(self.recipe.seed, verbose=False)
@@ -156,6 +191,7 @@ class _Run:
                 self.watcher.note(
                     f"going on at stage {at.stage + 1}, epoch {at.epoch + 1}, step {at.batch + 1}"
                 )
+        self.logs.write(self.standing.history)  # the last row, where it was cut between the two
         with self._stop_on_interrupt():
             state = None if found is None else found[1]
             while not self.standing.finished and not self.stopping:
@@ -246,6 +282,7 @@ class _Run:
         standing.epoch, standing.batch, standing.loss_sum = standing.epoch + 1, 0, 0.0
         self._remember(row, keep)
         self._save(parts)
+        self.logs.write(standing.history)
         self.watcher.end(row)
 
     def _step(self, batch: Batch, stage: str, parts: StageParts) -> float:
@@ -259,7 +296,9 @@ class _Run:
             with fabric.no_backward_sync(parts.wrapped, enabled=piece < pieces - 1):
                 x = laid_out(inputs[piece::pieces], recipe.channels_last)
                 outputs = parts.wrapped(x)
-                found = self.method.loss(outputs, ranks[piece::pieces], stage=stage, reduction="none")
+                found = self.method.loss(
+                    outputs, ranks[piece::pieces], stage=stage, reduction="none", **self.weighted
+                )
                 if weights is not None:
                     found = found * weights[piece::pieces]
                 # Processes average their gradients, so a share counts by its part of the whole batch.
@@ -314,7 +353,7 @@ class _Run:
             ranks = fabric.to_device(batch.ranks)
             with fabric.autocast():
                 outputs = network(x)
-            loss = self.method.loss(outputs, ranks, stage=stage, reduction="sum")
+            loss = self.method.loss(outputs, ranks, stage=stage, reduction="sum", **self.weighted)
             sums[0] += loss.double()
             sums[1] += len(ranks)
             measures.update(self.method.read(outputs).scores.float(), ranks)

@@ -14,7 +14,10 @@ from PIL import Image
 from shared import needs
 
 from gaussianmlr import DataError
-from gaussianmlr.data import check
+from gaussianmlr.data import RankedMNIST, check, export_sets
+from gaussianmlr.sources import find_data
+
+SPLITS = {"train": 4, "validation": 1, "test": 2}
 
 
 def found(report, severity="error"):
@@ -264,3 +267,46 @@ def test_the_published_scenes():
     assert report.statistics["rankers"]["agreement"]["against_rest"]["tau_b"] == pytest.approx(
         0.853, abs=5e-4
     )
+
+
+@pytest.mark.parametrize("to", ["npz", "parquet"])
+def test_exports_of_our_own(tmp_path, to):
+    sets = [RankedMNIST("gray-s", split, size=size, digits="embedded") for split, size in SPLITS.items()]
+    folder = export_sets(sets, tmp_path / "out", to)
+    report = check(folder)
+    assert report.kind == "export"
+    assert report.ok
+    assert report.statistics["instances"] == 7
+    assert report.statistics["splits"] == SPLITS
+    ranks = np.concatenate([one.batch(range(len(one))).ranks for one in sets])
+    for label, counted in report.statistics["labels"].items():
+        assert counted["relevant"] == (ranks[:, int(label)] > 0).sum()
+    assert repr(report).splitlines()[:2] == [
+        f"{folder}: an export of Ranked MNIST",
+        "7 instances: train 4, validation 1, test 2",
+    ]
+    with pytest.raises(DataError, match="an export of Ranked MNIST that holds no picture files"):
+        find_data(folder)
+    shutil.copy(folder / f"test.{to}", folder / f"validation.{to}")  # another size, and the test's pictures
+    assert [line for line in found(check(folder)) if "about.json says 1" in line]
+    broken = (folder / f"train.{to}").read_bytes()
+    (folder / f"train.{to}").write_bytes(broken[: len(broken) // 2])
+    said = found(check(folder))
+    assert len(said) == 2
+    assert said[0].startswith("split: split 'train': cannot be read: ")
+
+
+@pytest.mark.parametrize("to", ["npz", "parquet"])
+def test_an_export_whose_test_data_was_trained_on(tmp_path, to):
+    sets = [RankedMNIST("gray-s", split, size=2, digits="embedded") for split in ("train", "test")]
+    folder = export_sets(sets, tmp_path / "out", to)
+    shutil.copy(folder / f"train.{to}", folder / f"test.{to}")
+    assert found(check(folder)) == [
+        f"leak: image 'test {number}': is the same as 'train {number}', but in 'test' instead of 'train'"
+        for number in range(2)
+    ]
+
+
+def test_one_of_a_kind(tmp_path):
+    (tmp_path / "t.csv").write_text("x,ranking\n1,sky > sea\n")
+    assert "1 instance of 1 feature\n" in repr(check(tmp_path / "t.csv"))

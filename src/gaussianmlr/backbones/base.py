@@ -153,6 +153,14 @@ def register(name: str) -> Callable[[AnyFactory], AnyFactory]:
 
     The factory is called with ``channels=`` and the settings. A name that ends with a colon is the
     prefix of a model zoo: the factory gets the rest of the name first.
+
+    Examples
+    --------
+    >>> from gaussianmlr import backbones
+    >>> backbones.register("fast")(lambda *, channels: None)
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: a backbone named 'fast' is known already: gaussianmlr.backbones.fast
     """
 
     def add(factory: AnyFactory) -> AnyFactory:

@@ -69,6 +69,17 @@ def load_weights(
     ------
     DataError
         When names or shapes differ, with all that is missing, unexpected or of another shape.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from safetensors.torch import save_file
+    >>> layer, network = nn.Linear(2, 1), nn.Sequential(nn.Linear(2, 1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_file(network.state_dict(), f"{folder}/network.safetensors")
+    ...     load_weights(layer, f"{folder}/network.safetensors", prefix="0.")
+    >>> bool((layer.weight == network[0].weight).all())
+    True
     """
     ignored = tuple(ignore)
     given = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,6 +33,13 @@ class OnError(StrEnum):
     stop = "stop"
 
 
+class Engine(StrEnum):
+    """Where predictions are made."""
+
+    local = "local"
+    ray = "ray"
+
+
 def predict_command(
     model: Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")],
     inputs: Annotated[
@@ -50,6 +58,16 @@ def predict_command(
         OnError, typer.Option(help="Skip what cannot be used and go on, or stop at once.")
     ] = OnError.skip,
     batch_size: Annotated[int, typer.Option(min=1, help="Instances at once.")] = 64,
+    engine: Annotated[
+        Engine, typer.Option(help="This process, or the machines of a Ray cluster (needs gaussianmlr[ray]).")
+    ] = Engine.local,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="Ray cluster to join: auto or HOST:PORT; else one is started for the run."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Of Ray: batches at the same time; as many as it has cores.")
+    ] = None,
 ) -> None:
     """Predict orders, significances and probabilities.
 
@@ -58,11 +76,14 @@ def predict_command(
 
     Exit code: 0 all predicted, 1 some could not be used and were skipped, 2 something to mend.
     """
+    from gaussianmlr.errors import DataError
     from gaussianmlr.measuring import open_model
     from gaussianmlr.predicting import predict
     from gaussianmlr.streams import stream
     from gaussianmlr.writing import format_of
 
+    if engine is Engine.local and (ray_address is not None or workers is not None):
+        raise DataError("--ray-address and --workers are for --engine ray")
     chosen = format_of(out, None if form is None else form.value)
     loaded = open_model(model)
     skipped = 0
@@ -72,13 +93,18 @@ def predict_command(
         skipped += 1
         typer.echo(f"skipped {bad.name}: {bad.reason}", err=True)
 
-    found = predict(
-        loaded,
-        stream(inputs, loaded.inputs, sys.stdin),
-        batch_size=batch_size,
-        confidence=confidence,
-        bad=report if on_error is OnError.skip else None,
-    )
+    settings: Any = {
+        "batch_size": batch_size,
+        "confidence": confidence,
+        "bad": report if on_error is OnError.skip else None,
+    }
+    if engine is Engine.ray:
+        from gaussianmlr.cluster import LOCAL, predict_on_ray
+
+        settings |= {"standard_input": sys.stdin, "address": ray_address or LOCAL, "workers": workers}
+        found = predict_on_ray(loaded, inputs, **settings)
+    else:
+        found = predict(loaded, stream(inputs, loaded.inputs, sys.stdin), **settings)
     done = _write(found, out, chosen, loaded.labels)
     if out is not None:
         typer.echo(f"{out}: {done:,} predicted", err=True)
@@ -91,13 +117,16 @@ def _write(found: Iterable[Predictions], out: Path | None, form: str, labels: tu
     from gaussianmlr.files import aside
     from gaussianmlr.writing import make_writer
 
-    if out is None:
-        return _pour(found, make_writer(form, sys.stdout, labels))
-    with aside(out) as part:
-        if form == "parquet":
-            return _pour(found, make_writer(form, part, labels))
-        with part.open("w", encoding="utf-8", newline="") as text:
-            return _pour(found, make_writer(form, text, labels))
+    results = sys.stdout
+    # They alone go there: Ray, for one, prints where it lost a machine.
+    with contextlib.redirect_stdout(sys.stderr):
+        if out is None:
+            return _pour(found, make_writer(form, results, labels))
+        with aside(out) as part:
+            if form == "parquet":
+                return _pour(found, make_writer(form, part, labels))
+            with part.open("w", encoding="utf-8", newline="") as text:
+                return _pour(found, make_writer(form, text, labels))
 
 
 def _pour(found: Iterable[Predictions], writer: Writer) -> int:

@@ -52,6 +52,17 @@ def train_command(
     devices: Annotated[str, typer.Option(help="Lightning's: how many devices a machine, or auto.")] = "1",
     nodes: Annotated[int, typer.Option(help="Lightning's: how many machines.")] = 1,
     strategy: Annotated[str, typer.Option(help="Lightning's: auto, ddp, fsdp.")] = "auto",
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Curves for tensorboard, mlflow or wandb; may be given often. csv is always there."
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder for features of a frozen backbone; the user's cache without it."),
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no such features on disk.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -65,9 +76,11 @@ def train_command(
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.console import ConsoleWatcher
     from gaussianmlr.fitting import fit
+    from gaussianmlr.logs import open_loggers
     from gaussianmlr.sources import default_recipe, find_data, open_data
 
     watcher = ConsoleWatcher(quiet)
+    loggers = open_loggers(log or (), out)
     try:
         found = find_data(data, threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
@@ -108,6 +121,8 @@ def train_command(
             devices=int(devices) if devices.lstrip("-").isdigit() else devices,
             nodes=nodes,
             strategy=strategy,
+            loggers=loggers,
+            cache=False if no_cache else cache or True,
             watcher=watcher,
         )
     except KeyboardInterrupt:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gaussianmlr.data.checking import Report
 
-_KINDS = {"table": "a table", "images": "a manifest of pictures", "nsid": "NSID", "avdp": "AVDP"}
+_KINDS = {
+    "table": "a table",
+    "images": "a manifest of pictures",
+    "nsid": "NSID",
+    "avdp": "AVDP",
+    "export": "an export of Ranked MNIST",
+}
 
 
 def text(report: Report) -> str:
@@ -24,9 +30,9 @@ def text(report: Report) -> str:
 
 def _summary(found: dict[str, Any]) -> list[str]:
     positives = found["positives"]
-    what = f"{found['instances']:,} instances"
+    what = _count(found["instances"], "instance")
     if found["kind"] != "orders":
-        what += f" of {found['features']} features" if "features" in found else " (pictures)"
+        what += f" of {_count(found['features'], 'feature')}" if "features" in found else " (pictures)"
     if found["splits"]:
         what += ": " + ", ".join(f"{name or '(none)'} {count:,}" for name, count in found["splits"].items())
     lines = [
@@ -37,7 +43,7 @@ def _summary(found: dict[str, Any]) -> list[str]:
     rankers = found.get("rankers")
     if rankers:
         counts = rankers["an_instance"]
-        lines.append(f"{rankers['count']} rankers, {counts['min']} to {counts['max']} an instance")
+        lines.append(f"{_count(rankers['count'], 'ranker')}, {counts['min']} to {counts['max']} an instance")
         agreed = rankers.get("agreement")
         if agreed:
             rest = agreed["against_rest"]
@@ -62,4 +68,4 @@ def _label_table(labels: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+    return f"{f'{number:,}' if number else 'no'} {noun}{'' if number == 1 else 's'}"

@@ -19,14 +19,16 @@ from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
 from gaussianmlr.data._problems import Problem, Problems
 from gaussianmlr.data._progress import progress
 from gaussianmlr.data.architecture import LABELS_FILE, assemble_avdp
+from gaussianmlr.data.check_export import assemble_export, export_format
 from gaussianmlr.data.dataset import RankedData
+from gaussianmlr.data.export import ABOUT
 from gaussianmlr.data.images import MAX_PIXELS, read_image
 from gaussianmlr.data.manifests import MANIFEST_NAMES, assemble_images, find_manifest
 from gaussianmlr.data.scenes import ORDERS_FILE, assemble_nsid, pictures_of
 from gaussianmlr.data.tables import TABLE_SUFFIXES, array_frame, assemble, read_table
 from gaussianmlr.errors import DataError
 
-Kind = Literal["table", "images", "nsid", "avdp"]
+Kind = Literal["table", "images", "nsid", "avdp", "export"]
 _PARTS = {"split": "split", "weight": "weight", "ranker": "ranker"}
 
 
@@ -38,7 +40,7 @@ class Report:
     ----------
     path : str
         What was checked.
-    kind : {"table", "images", "nsid", "avdp"}
+    kind : {"table", "images", "nsid", "avdp", "export"}
         What it was read as.
     problems : tuple of Problem
         Each with `kind`, `where`, `message` and `severity` (``"error"`` or ``"warning"``).
@@ -116,7 +118,8 @@ def check(
     Parameters
     ----------
     path : path-like
-        A table, a manifest of pictures or a folder with one, NSID or AVDP; folders may be archives.
+        A table, a manifest of pictures or a folder with one, NSID, AVDP, or what `export_sets` wrote; folders
+        may be archives.
     labels : sequence of str, optional
         The labels there should be; any other is an error.
     threshold, tolerance : float
@@ -157,7 +160,11 @@ def check(
     grading = Grading(threshold, tolerance)
     data: RankedData | None
     try:
-        data = _read(kind, root, problems, labels, grading)
+        if kind == "export":
+            data, digests = assemble_export(root, problems)
+            _check_twins(data, digests, "image", problems)
+        else:
+            data = _read(kind, root, problems, labels, grading)
     except DataError:
         if not problems:
             raise
@@ -186,6 +193,8 @@ def recognise(path: Path) -> tuple[Kind, Path]:
         manifest = next((found for name in MANIFEST_NAMES if (found := find_file(folder, name))), None)
         if manifest is not None:
             return "images", find_manifest(manifest.parent)
+        if (note := find_file(folder, ABOUT)) and export_format(note.parent) is not None:
+            return "export", note.parent
         expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({', '.join(MANIFEST_NAMES)})"
         raise DataError(f"{path}: no data set; expected {expected}")
     if path.name == ORDERS_FILE:

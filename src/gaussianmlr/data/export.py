@@ -266,7 +266,8 @@ def _write_npz(sets: Sequence[RankedMNIST], folder: Path, advance: Callable[[int
 
 
 def _read_npz(folder: Path, split: Split) -> Batch:
-    with np.load(folder / f"{split}.npz", allow_pickle=False) as arrays:
+    # Opened here: numpy leaves a file that is cut off open.
+    with (folder / f"{split}.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return Batch(**{name: arrays[name] for name in Batch._fields})
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.normal import single_or_better
 
 Outputs = Mapping[str, Tensor]
@@ -43,6 +43,12 @@ class Stage:
 
     While only some layers are trained everything else is frozen, batch-norm statistics too; see
     `begin_stage`.
+
+    Examples
+    --------
+    >>> from gaussianmlr import methods
+    >>> [stage.name for stage in methods.make("lsep").stages]
+    ['ranking', 'threshold']
     """
 
     name: str
@@ -93,6 +99,21 @@ class Method(ABC):
     ----------
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
+
+    Examples
+    --------
+    >>> from gaussianmlr import losses
+    >>> class Hinge(Method):
+    ...     name, outputs = "hinge", (Output("score"),)
+    ...
+    ...     def loss(self, outputs, ranks, *, stage=None, reduction="mean"):
+    ...         signs = (ranks > 0) * 2.0 - 1.0
+    ...         return losses.reduce((1 - signs * outputs["score"]).relu().sum(-1), reduction)
+    ...
+    ...     def read(self, outputs):
+    ...         return Reading.of_scores(outputs["score"])
+    >>> Hinge().loss({"score": torch.tensor([[2.0, 0.5]])}, torch.tensor([[1, 0]]))
+    tensor(1.5000)
     """
 
     supervision: Supervision = "strong"
@@ -109,9 +130,15 @@ class Method(ABC):
 
     @abstractmethod
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
-        """Loss of a batch in a stage; without one, in the first."""
+        """Loss of a batch in a stage; without one, in the first. A method may do without `weights`."""
 
     @abstractmethod
     def read(self, outputs: Outputs) -> Reading:
@@ -127,7 +154,14 @@ AnyMethod = TypeVar("AnyMethod", bound=type[Method])
 
 
 def register(method: AnyMethod) -> AnyMethod:
-    """Make a method known by its name; use it as a decorator."""
+    """Make a method known by its name; use it as a decorator.
+
+    Examples
+    --------
+    >>> from gaussianmlr.methods import make
+    >>> register(type(make("gmlr"))).name  # the same one again
+    'gmlr'
+    """
     other = _REGISTRY.setdefault(method.name, method)
     if _path(other) != _path(method):
         raise DataError(f"a method named {method.name!r} is known already: {_path(other)}")

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from gaussianmlr import losses
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction
+from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
+
+Vote = Literal["correct", "published"]
 
 
 @register
@@ -39,7 +41,7 @@ class Crpc(Method):
     tensor([[ 1., -1.]])
     """
 
-    vote: Literal["correct", "published"] = "correct"
+    vote: Vote = "correct"
     name: ClassVar[str] = "crpc"
     outputs: ClassVar[tuple[Output, ...]] = (Output("pair", of="pair"),)
 
@@ -49,20 +51,45 @@ class Crpc(Method):
             raise DataError(f"vote is 'correct' or 'published', not {self.vote!r}")
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """Cross-entropy of the comparisons."""
-        return losses.crpc(outputs["pair"], ranks, supervision=self.supervision, reduction=reduction)
+        return losses.crpc(
+            outputs["pair"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+        )
 
     def read(self, outputs: Outputs) -> Reading:
         """Votes minus the virtual label's."""
-        chance = torch.sigmoid(outputs["pair"].float())
-        labels = _labels_of(chance.shape[-1])
-        left, right = losses.pair_indices(labels, chance.device)
-        votes = chance.new_zeros(chance.shape[0], labels + 1)
-        votes = votes.index_add(1, left, chance)
-        votes = votes.index_add(1, right, 1.0 - chance if self.vote == "correct" else chance)
-        return Reading.of_scores(votes[:, :-1] - votes[:, -1:])
+        return Reading.of_scores(vote_scores(torch.sigmoid(outputs["pair"].float()), self.vote))
+
+
+def vote_scores(chance: Tensor, vote: Vote = "correct") -> Tensor:
+    """Scores [N, K] of pairs' probabilities: a label's votes minus those of the virtual label.
+
+    Parameters
+    ----------
+    chance : Tensor [N, K (K + 1) / 2]
+        P(left above right) of the pairs of `losses.pair_indices`.
+    vote : {"correct", "published"}
+        As for `Crpc`.
+
+    Examples
+    --------
+    >>> vote_scores(torch.tensor([[0.75, 1.0, 0.25]]))  # a above b, a above virtual, b above virtual
+    tensor([[ 1.0000, -0.2500]])
+    """
+    labels = _labels_of(chance.shape[-1])
+    left, right = losses.pair_indices(labels, chance.device)
+    votes = chance.new_zeros(chance.shape[0], labels + 1)
+    votes = votes.index_add(1, left, chance)
+    votes = votes.index_add(1, right, 1.0 - chance if vote == "correct" else chance)
+    return votes[:, :-1] - votes[:, -1:]
 
 
 def _labels_of(pairs: int) -> int:

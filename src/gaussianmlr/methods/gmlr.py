@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gaussianmlr import losses
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction
+from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
 from gaussianmlr.normal import Significance, single_or_better
 
@@ -53,11 +53,19 @@ class Gmlr(Method):
             raise DataError(f"gauge is 'free' or 'canonical', not {self.gauge!r}")
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """Negative log-likelihood of the orders."""
         logvar = self._logvar(outputs, ranks)
-        return losses.gmlr(outputs["mu"], logvar, ranks, supervision=self.supervision, reduction=reduction)
+        return losses.gmlr(
+            outputs["mu"], logvar, ranks, supervision=self.supervision, reduction=reduction, weights=weights
+        )
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores are the means."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gaussianmlr import losses
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction
+from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, Stage, register
 from gaussianmlr.normal import single_or_better
 
@@ -55,12 +55,22 @@ class Lsep(Method):
             raise DataError(f"reading is 'order' or 'margin', not {self.reading!r}")
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """The ranking loss, or in the threshold stage the cross-entropy of relevance."""
         if stage == "threshold":
-            return losses.lsep_threshold(outputs["score"], outputs["threshold"], ranks, reduction=reduction)
-        return losses.lsep(outputs["score"], ranks, supervision=self.supervision, reduction=reduction)
+            return losses.lsep_threshold(
+                outputs["score"], outputs["threshold"], ranks, reduction=reduction, weights=weights
+            )
+        return losses.lsep(
+            outputs["score"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+        )
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores with zero as threshold, as `reading` says."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from gaussianmlr import losses
-from gaussianmlr.losses import Reduction, Supervision
+from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
 
 
@@ -19,10 +19,18 @@ class _OneScore(Method):
     objective: ClassVar[Callable[..., Tensor]]
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """The loss of this method's name in `gaussianmlr.losses`."""
-        return self.objective(outputs["score"], ranks, supervision=self.supervision, reduction=reduction)
+        return self.objective(
+            outputs["score"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+        )
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores are log-odds of relevance."""
@@ -32,7 +40,14 @@ class _OneScore(Method):
 @register
 @dataclass(frozen=True)
 class RankNet(_OneScore):
-    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`."""
+    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> RankNet().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(0.6910)
+    """
 
     name: ClassVar[str] = "ranknet"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.ranknet)
@@ -41,7 +56,14 @@ class RankNet(_OneScore):
 @register
 @dataclass(frozen=True)
 class Zlpr(_OneScore):
-    """LSEP with a zero label in one stage, weak: ZLPR; loss `losses.zlpr`."""
+    """LSEP with a zero label in one stage, weak: ZLPR; loss `losses.zlpr`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Zlpr().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(1.2828)
+    """
 
     name: ClassVar[str] = "zlpr"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.zlpr)
@@ -50,7 +72,14 @@ class Zlpr(_OneScore):
 @register
 @dataclass(frozen=True)
 class PlackettLuce(_OneScore):
-    """Plackett-Luce with a virtual label; loss `losses.plackett_luce`."""
+    """Plackett-Luce with a virtual label; loss `losses.plackett_luce`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> PlackettLuce().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(1.8018)
+    """
 
     name: ClassVar[str] = "pl"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.plackett_luce)
@@ -59,14 +88,27 @@ class PlackettLuce(_OneScore):
 @register
 @dataclass(frozen=True)
 class BinaryRelevance(_OneScore):
-    """One logistic classifier a label, which knows no order; loss `losses.binary_relevance`."""
+    """One logistic classifier a label, which knows no order; loss `losses.binary_relevance`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> BinaryRelevance().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(0.4399)
+    """
 
     supervision: Supervision = "weak"
     name: ClassVar[str] = "br"
     supervisions: ClassVar[tuple[Supervision, ...]] = ("weak",)
 
     def loss(
-        self, outputs: Outputs, ranks: Tensor, *, stage: str | None = None, reduction: Reduction = "mean"
+        self,
+        outputs: Outputs,
+        ranks: Tensor,
+        *,
+        stage: str | None = None,
+        reduction: Reduction = "mean",
+        weights: Weights | None = None,
     ) -> Tensor:
         """Mean cross-entropy of relevance."""
-        return losses.binary_relevance(outputs["score"], ranks, reduction=reduction)
+        return losses.binary_relevance(outputs["score"], ranks, reduction=reduction, weights=weights)

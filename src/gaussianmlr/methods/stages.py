@@ -25,6 +25,14 @@ def begin_stage(model: nn.Module, stage: Stage, layers: Mapping[str, nn.Module])
         The stage that begins.
     layers : mapping from str to nn.Module
         The part of the network that belongs to each output alone.
+
+    Examples
+    --------
+    >>> layers = {"score": nn.Linear(2, 3), "threshold": nn.Linear(2, 3)}
+    >>> network = nn.ModuleDict(layers)
+    >>> begin_stage(network, Stage("thresholds", trains=("threshold",)), layers)
+    >>> {name: layer.weight.requires_grad for name, layer in layers.items()}
+    {'score': False, 'threshold': True}
     """
     if stage.trains is None:
         model.train()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gaussianmlr._reading import UNKNOWN, refuse
+from gaussianmlr._reading import UNKNOWN, is_frame, numbers_of, refuse, refuse_masked
 from gaussianmlr.errors import DataError, shorten
 
 Input: TypeAlias = "npt.ArrayLike | Tensor"
@@ -47,7 +47,9 @@ def read(scores: Input, ranks: Input) -> Batch:
             f"and {list(rank_table.shape)}"
         )
     if score_table.is_floating_point():
-        refuse_where(torch.isnan(score_table), score_table, "rows hold NaN", "expected scores to be numbers")
+        gaps, unknown = torch.isnan(score_table), rank_table.to(score_table.device) == UNKNOWN
+        refuse_where(gaps & ~unknown, score_table, "rows hold NaN", "expected scores to be numbers")
+        score_table = score_table.masked_fill(gaps, 0.0)  # nobody reads the score of an unknown label
     return Batch(score_table, rank_table.to(score_table.device), home or other_home)
 
 
@@ -75,7 +77,10 @@ def as_tensor(values: Input, what: str) -> tuple[Tensor, torch.device | None]:
         # Apple's devices have no float64
         return (computes.cpu() if computes.device.type == "mps" else computes), values.device
     try:
-        array = np.asarray(values)
+        refuse_masked(values)
+        array = numbers_of(values) if is_frame(values) else np.asarray(values)
+    except DataError:
+        raise
     except (TypeError, ValueError) as error:
         raise DataError(f"expected {what} to be numbers of shape [N, K]: {error}") from None
     if array.dtype.kind not in "biuf":

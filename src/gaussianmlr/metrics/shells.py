@@ -70,42 +70,84 @@ class InstanceMean(_Sums):
 
 
 class KendallTauB(InstanceMean):
-    """Mean of `kendall_tau_b`."""
+    """Mean of `kendall_tau_b`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import KendallTauB
+    >>> KendallTauB()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.5477, dtype=torch.float64)
+    """
 
     core = staticmethod(ranking.tau_b_values)
     higher_is_better = True
 
 
 class KendallTauA(InstanceMean):
-    """Mean of `kendall_tau_a`."""
+    """Mean of `kendall_tau_a`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import KendallTauA
+    >>> KendallTauA()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.5000, dtype=torch.float64)
+    """
 
     core = staticmethod(ranking.tau_a_values)
     higher_is_better = True
 
 
 class GoodmanKruskalGamma(InstanceMean):
-    """Mean of `gamma`."""
+    """Mean of `gamma`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import GoodmanKruskalGamma
+    >>> GoodmanKruskalGamma()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.6000, dtype=torch.float64)
+    """
 
     core = staticmethod(ranking.gamma_values)
     higher_is_better = True
 
 
 class PositivesTau(InstanceMean):
-    """Mean of `positives_tau` over the instances with an ordered pair of positives."""
+    """Mean of `positives_tau` over the instances with an ordered pair of positives.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import PositivesTau
+    >>> PositivesTau()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(-1., dtype=torch.float64)
+    """
 
     core = staticmethod(ranking.positives_tau_values)
     higher_is_better = True
 
 
 class ExactMatch(InstanceMean):
-    """Mean of `exact_match`."""
+    """Mean of `exact_match`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import ExactMatch
+    >>> ExactMatch()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0., dtype=torch.float64)
+    """
 
     core = staticmethod(ranking.exact_values)
     higher_is_better = True
 
 
 class SpearmanRho(InstanceMean):
-    """Mean of `spearman_rho` by the tied or the untied formula."""
+    """Mean of `spearman_rho` by the tied or the untied formula.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import SpearmanRho
+    >>> SpearmanRho()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.7379, dtype=torch.float64)
+    """
 
     core = staticmethod(ranking.rho_values)
     higher_is_better = True
@@ -117,28 +159,56 @@ class SpearmanRho(InstanceMean):
 
 
 class HammingLoss(InstanceMean):
-    """Mean of `hamming_loss`."""
+    """Mean of `hamming_loss`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import HammingLoss
+    >>> HammingLoss()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.2500, dtype=torch.float64)
+    """
 
     core = staticmethod(classification.hamming_values)
     higher_is_better = False
 
 
 class Max1Error(InstanceMean):
-    """Mean of `max1_error`."""
+    """Mean of `max1_error`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import Max1Error
+    >>> Max1Error()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0., dtype=torch.float64)
+    """
 
     core = staticmethod(classification.max1_values)
     higher_is_better = False
 
 
 class Top1Accuracy(InstanceMean):
-    """Mean of `top1_accuracy`."""
+    """Mean of `top1_accuracy`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import Top1Accuracy
+    >>> Top1Accuracy()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0., dtype=torch.float64)
+    """
 
     core = staticmethod(classification.top1_values)
     higher_is_better = True
 
 
 class InstanceF1(InstanceMean):
-    """Mean of `f1` with ``average="instance"``."""
+    """Mean of `f1` with ``average="instance"``.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import InstanceF1
+    >>> InstanceF1()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.8000, dtype=torch.float64)
+    """
 
     core = staticmethod(classification.f1_values)
     higher_is_better = True
@@ -149,28 +219,56 @@ class InstanceF1(InstanceMean):
 
 
 class RankingLoss(InstanceMean):
-    """Mean of `ranking_loss`."""
+    """Mean of `ranking_loss`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import RankingLoss
+    >>> RankingLoss()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0., dtype=torch.float64)
+    """
 
     core = staticmethod(retrieval.ranking_loss_values)
     higher_is_better = False
 
 
 class AveragePrecision(InstanceMean):
-    """Mean of `average_precision`."""
+    """Mean of `average_precision`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import AveragePrecision
+    >>> AveragePrecision()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(1., dtype=torch.float64)
+    """
 
     core = staticmethod(retrieval.average_precision_values)
     higher_is_better = True
 
 
 class Coverage(InstanceMean):
-    """Mean of `coverage`."""
+    """Mean of `coverage`.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import Coverage
+    >>> Coverage()(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(2., dtype=torch.float64)
+    """
 
     core = staticmethod(retrieval.coverage_values)
     higher_is_better = False
 
 
 class NDCG(InstanceMean):
-    """Mean of `ndcg`, of the first k places where k is given."""
+    """Mean of `ndcg`, of the first k places where k is given.
+
+    Examples
+    --------
+    >>> from gaussianmlr.metrics import NDCG
+    >>> NDCG(k=2)(torch.tensor([[3.0, 1.5, -2.0, 0.5]]), torch.tensor([[1, 2, 0, 0]]))
+    tensor(0.8597, dtype=torch.float64)
+    """
 
     core = staticmethod(retrieval.ndcg_values)
     higher_is_better = True

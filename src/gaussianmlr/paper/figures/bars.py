@@ -220,7 +220,8 @@ def _page(
             right = found[row].order == true
             panel.set_title(_broken(found[row].order), fontsize=8, color=INK if right else RED, pad=15)
     figure.suptitle(
-        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); red: thresholds, and orders that are not the true one",
+        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); "
+        "red: thresholds, and orders that are not the true one",
         fontsize=12,
         color=INK,
     )

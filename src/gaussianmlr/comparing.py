@@ -1,0 +1,308 @@
+"""Contenders on the same data, the same splits and the same budget: every cell trained once, and kept.
+
+A cell is a contender on one split with one seed. It lands as one JSON file in ``cells/`` when it is finished,
+so that a comparison can be stopped anywhere, goes on with what is missing, and can be widened by more
+contenders or seeds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gaussianmlr.console import clock
+from gaussianmlr.contenders import IDLE, Contender, Outcome, Task, Wanted, contenders_of
+from gaussianmlr.data import RankedData, Setting
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.files import write_text
+from gaussianmlr.judging import Cell, Comparison
+from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
+from gaussianmlr.model import versions
+from gaussianmlr.recipe import Recipe
+from gaussianmlr.sources import Source, default_recipe, find_data, open_data
+from gaussianmlr.splitting import Run, has_test, parts_of, runs_of
+from gaussianmlr.training import Watcher
+
+__all__ = ["compare"]
+
+DEFAULT = ("gmlr", "lsep", "crpc")  # the paper's three
+_FORMAT = "gaussianmlr-comparison"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is done: everything that a cell depends on."""
+
+    data: RankedData | Setting
+    who: tuple[Contender, ...]
+    runs: list[Run]
+    folds: int | None
+    recipe: Recipe
+    opening: dict[str, Any]
+
+
+def compare(
+    data: RankedData | Setting | str | os.PathLike[str],
+    contenders: Iterable[str | Contender] = DEFAULT,
+    *,
+    out: str | os.PathLike[str],
+    recipe: Recipe | None = None,
+    supervision: Wanted | None = None,
+    seeds: int = 5,
+    folds: int | None = None,
+    accelerator: str = "auto",
+    watcher: Watcher | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    **opening: Any,
+) -> Comparison:
+    """Train and test every contender on the same splits with the same budget.
+
+    Parameters
+    ----------
+    data : RankedData, Setting, str or path
+        Data, or what `sources.find_data` takes.
+    contenders : iterable of str
+        As in `contenders.contenders_of`.
+    out : path-like
+        Folder of the comparison; what is finished there is not done again.
+    recipe : Recipe, optional
+        The budget of all networks; one that suits the data if left out. Its seed is the first, and the
+        settings of its method are for that method alone.
+    supervision : {"strong", "weak", "both"}, optional
+        For contenders that do not say it.
+    seeds : int
+        How many. Where the data has no test part, each draws a split of its own.
+    folds : int, optional
+        Cut the data in so many parts, a seed at a time, and test on each in turn.
+    accelerator : str
+        Lightning's.
+    watcher : Watcher, optional
+        Is told how training goes on.
+    say : callable
+        Is given lines for people.
+    **opening
+        Options of `sources.open_data`, such as `size` and `image_size`.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When it was stopped; what is finished is kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gaussianmlr.data import from_arrays
+    >>> x = np.random.default_rng(0).normal(size=(60, 3))
+    >>> data = from_arrays(x, np.where(x > 0, x.argsort(1).argsort(1) + 1, 0))
+    >>> recipe = Recipe(backbone="mlp", epochs=2, batch_size=8)
+    >>> found = compare(data, ["gmlr", "br"], out=tempfile.mkdtemp(), recipe=recipe, seeds=2)
+    >>> found
+    Comparison of gmlr:strong, br:weak on 2 runs
+    """
+    found = data if isinstance(data, RankedData | Setting) else find_data(data)
+    if isinstance(found, RankedData) and found.kind == "orders":
+        raise DataError(f"{found.source}: holds orders alone; expected feature columns or pictures")
+    base = default_recipe(found) if recipe is None else recipe
+    who = contenders_of(
+        contenders, supervision, tables=not isinstance(found, Setting) and found.kind == "features"
+    )
+    if folds is not None and has_test(found):
+        raise DataError("the data brings its own test part, which stays apart; leave folds out")
+    plan = _Plan(found, who, runs_of(seeds, folds, base.seed), folds, base, opening)
+    for one in who:
+        one.describe(base)  # what is wrong with a contender is said before the first is trained
+    folder = Path(out)
+    with _held(folder):
+        _claim(folder, plan)
+        cells = list(_cells(folder, plan, accelerator, watcher, say))
+        shutil.rmtree(folder / "runs", ignore_errors=True)
+    name = found.name if isinstance(found, Setting) else found.source or "data"
+    return Comparison(
+        data=Path(name).name,
+        contenders=tuple(contender.name for contender in who),
+        cells=tuple(cells),
+        one_test=has_test(found) or len(plan.runs) == 1,
+        drawn=not has_test(found),
+        folds=folds,
+        recipe=base.to_dict(),
+    )
+
+
+def _cells(
+    folder: Path, plan: _Plan, accelerator: str, watcher: Watcher | None, say: Callable[[str], None]
+) -> Iterator[Cell]:
+    """Every cell, one split after the other, so that all contenders come equally far."""
+    files = {
+        (run, one.name): folder / "cells" / f"{_slug(one.name)}_{run.name}.json"
+        for run in plan.runs
+        for one in plan.who
+    }
+    total, number = len(files), 0
+    missing = [name for (_, name), file in files.items() if not file.exists()]
+    if len(missing) < total:
+        say(f"{total - len(missing)} of {total} cells are there already")
+    spent: dict[str, list[float]] = {}
+    for run in plan.runs:
+        recipe = plan.recipe.replace(seed=run.seed)
+        source, parts = None, ""
+        seen: dict[str, Path] = {}
+        for contender in plan.who:
+            number += 1
+            file, about = files[run, contender.name], contender.describe(recipe)
+            if file.exists():
+                cell = _read(file, contender, run, about)
+                _same_parts(seen, cell.parts, file)
+                yield cell
+                continue
+            if source is None:
+                source, parts = _opened(plan, run, recipe)
+            _same_parts(seen, parts, file)
+            task = Task(source, recipe, folder / "runs" / file.stem, accelerator, watcher)
+            began = time.monotonic()
+            cell = _measured(contender, run, contender.run(task), about, source, parts)
+            write_text(file, json.dumps(asdict(cell), indent=1, ensure_ascii=False) + "\n")
+            shutil.rmtree(task.folder, ignore_errors=True)
+            took = time.monotonic() - began
+            spent.setdefault(missing.pop(0), []).append(took)
+            say(
+                f"[{number}/{total}] {contender.name}, {run.name}: tau-b {100 * cell.metrics['tau_b']:.2f}, "
+                f"{clock(took)}; about {clock(_left(spent, missing))} left"
+            )
+            yield cell
+
+
+def _left(spent: dict[str, list[float]], missing: list[str]) -> float:
+    """Seconds to come: of a contender what it took so far, of one not yet seen the mean of all."""
+    means = {name: sum(seconds) / len(seconds) for name, seconds in spent.items()}
+    return sum(means.get(name, sum(means.values()) / len(means)) for name in missing)
+
+
+def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
+    """The parts of a run, ready to learn from, and a digest of who is where."""
+    options = {**plan.opening, "rankers": recipe.rankers, "seed": recipe.seed}
+    if isinstance(plan.data, Setting):
+        source = open_data(plan.data, **options)
+        return source, source.fingerprint
+    parts = parts_of(plan.data, run, plan.folds)
+    listed = "\0".join(f"{name} {part}" for name, part in zip(plan.data.ids or (), parts))
+    source = open_data(replace(plan.data, split=parts.astype(np.str_)), **options)
+    return source, hashlib.sha256(listed.encode()).hexdigest()
+
+
+def _measured(
+    contender: Contender, run: Run, outcome: Outcome, about: dict[str, Any], source: Source, parts: str
+) -> Cell:
+    scores, ranks = outcome.scores, outcome.ranks
+    metrics = evaluate(scores, ranks)
+    if outcome.p_relevant is not None:
+        metrics["ece"] = float(ece(outcome.p_relevant, ranks))
+    known = (ranks >= 0).any(1)
+    each = kendall_tau_b(scores, ranks, reduction="none")
+    return Cell(
+        contender=contender.name,
+        method=contender.method,
+        supervision=contender.supervision,
+        seed=run.seed,
+        fold=run.fold,
+        metrics=metrics,
+        tau_b=[float(value) if counts else None for value, counts in zip(each, known.tolist())],
+        seconds=round(outcome.seconds, 3),
+        sizes={
+            "train": len(source.train),
+            "validation": len(source.validation),
+            "test": len(ranks),
+        },
+        parts=parts,
+        about=about,
+        facts=outcome.facts,
+        versions=versions(),
+    )
+
+
+def _read(file: Path, contender: Contender, run: Run, about: dict[str, Any]) -> Cell:
+    try:
+        cell = Cell(**json.loads(file.read_text("utf-8")))
+        known = (cell.contender, cell.seed, cell.fold, cell.about)
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"{file} is no cell of a comparison ({error}); remove it to train it again") from None
+    wanted = (contender.name, run.seed, run.fold, json.loads(json.dumps(about)))
+    for was, now in zip(known, wanted):
+        if was != now:
+            raise DataError(f"{file} holds {shorten(was)}, not {shorten(now)}; remove it to train it again")
+    return cell
+
+
+def _same_parts(seen: dict[str, Path], parts: str, file: Path) -> None:
+    """Refuse cells of one run that were tested on different instances."""
+    seen.setdefault(parts, file)
+    if len(seen) > 1:
+        first = next(iter(seen.values()))
+        raise DataError(f"{file} and {first} are not of the same parts of the data; choose another folder")
+
+
+def _claim(folder: Path, plan: _Plan) -> None:
+    """Take the folder for this comparison; contenders and seeds may be added, nothing else may differ."""
+    what = plan.data.fingerprint() if isinstance(plan.data, RankedData) else plan.data.name
+    recipe = {name: value for name, value in plan.recipe.to_dict().items() if name not in IDLE}
+    wanted = {"format": _FORMAT, "data": what, "folds": plan.folds, "opening": plan.opening, "recipe": recipe}
+    wanted = json.loads(json.dumps(wanted))
+    file = folder / "plan.json"
+    if not file.exists() and any(one for one in folder.iterdir() if one.name != ".lock"):
+        raise DataError(f"{folder} is not empty and holds no comparison; choose another folder")
+    if not any((folder / begun).is_dir() for begun in ("cells", "runs")):  # a plan alone binds nobody
+        write_text(file, json.dumps(wanted, indent=2) + "\n")
+        return
+    try:
+        there = json.loads(file.read_text("utf-8"))
+        known = {name: there[name] for name in wanted}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"{file} is no plan of a comparison; choose another folder") from None
+    for name, was, now in _differences(known, wanted):
+        shown = "is of other data" if name == "data" else f"has {name} = {shorten(was)}, not {shorten(now)}"
+        raise DataError(f"the comparison in {folder} {shown}; choose another folder, or remove this one")
+
+
+def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    for name in now:
+        if isinstance(now[name], dict) and isinstance(was.get(name), dict):
+            yield from _differences(
+                {**dict.fromkeys(now[name]), **was[name]}, {**dict.fromkeys(was[name]), **now[name]}
+            )
+        elif was.get(name) != now[name]:
+            yield name, was.get(name), now[name]
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """One process a folder."""
+    from filelock import FileLock, Timeout
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise DataError(
+            f"another process is at work in {folder}; wait for it, or choose another folder"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name)
