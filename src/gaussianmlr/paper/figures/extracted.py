@@ -56,7 +56,7 @@ def draw(studio: Studio) -> list[Path]:
             chosen = checkpoints(scores["shown"][:, column], SHOWN)
             strips[one] = (chosen, scores["shown"][:, column])
             rows.append({**row, "state": "trained", **_numbers(scores, data, column, chosen)})
-        if data is not None:
+        if data is not None and any(strips.values()):
             written.append(studio.save(_page(label, data, strips), f"extracted-{label}"))
     return [*written, *studio.save_numbers("extracted", rows, ABOUT)]
 
