@@ -23,8 +23,8 @@ from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher
 
 SETTING = Setting(name="demo", factor="scale", scale=(0.7, 2.2), canvas=112, count=(1, 4))
-RECIPE = Recipe(epochs=6, batch_size=32, rate=3e-3, select="loss")
-IMAGES = 4_000  # an epoch
+RECIPE = Recipe(epochs=6, batch_size=16, optimizer="muon", rate=5e-3, select="loss")
+IMAGES = 2_500  # an epoch
 
 
 @dataclass(frozen=True)
