@@ -110,6 +110,11 @@ def values(cells: dict[int, dict[str, Any]], metric: str, seeds: list[int]) -> n
     return np.array([100 * cells[seed]["metrics"][metric] for seed in seeds])
 
 
+def spread(found: np.ndarray[Any, Any]) -> str:
+    """Mean and standard deviation, which one seed alone does not have."""
+    return f"{found.mean():.1f} ± {found.std(ddof=1):.1f}" if len(found) > 1 else f"{found.mean():.1f}"
+
+
 def shared_seeds(by_ranker: dict[str, dict[int, dict[str, Any]]]) -> list[int]:
     return sorted(set.intersection(*(set(cells) for cells in by_ranker.values())))
 
@@ -139,11 +144,9 @@ def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
             there = sorted(cells)
             shown = [values(cells, metric, there) for metric in METRICS]
             spent = np.mean([cells[seed]["cpu_seconds"] for seed in there])
-            numbers = " | ".join(
-                f"{one.mean():.1f} ± {one.std(ddof=1 if len(one) > 1 else 0):.1f}" for one in shown
-            )
+            numbers = " | ".join(spread(one) for one in shown)
             lines.append(f"| {name} | {len(there)} | {numbers} | {spent:.0f} |")
-        lines += ["", *(f"- {text}" for text, _ in bars(by_ranker))]
+        lines += ["", *(f"- {text}: {'holds' if holds else 'missed'}" for text, holds in bars(by_ranker))]
     return "\n".join([*lines, ""])
 
 
