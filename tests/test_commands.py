@@ -103,6 +103,18 @@ def test_evaluate_agrees_with_training(run, table):
     assert found["metrics"]["tau_b"] > 0.5
 
 
+def test_evaluate_says_how_far_probabilities_are_off(run, table):
+    result, _ = inside("evaluate", run[0], table, "--split", "validation", "--json")
+    found = json.loads(result.stdout)["calibration_error"]
+    known = json.loads((run[0] / "model" / "config.json").read_text())["about"]["calibration_error"]
+    assert {what: pytest.approx(errors) for what, errors in found.items()} == known
+    assert found["pairs"]["before"] != found["pairs"]["after"]
+    shown = inside("evaluate", run[0], table, "--split", "validation")[0].stdout
+    error = known["pairs"]
+    wanted = f"{100 * error['after']:.2f} ({100 * error['before']:.2f} without calibration)"
+    assert f"calibration error of pairs: {wanted}" in shown
+
+
 def test_labels_and_columns_are_matched_by_name(run, table, tmp_path):
     wanted, _ = inside("evaluate", run[0], table, "--json")
     frame = make_table()[["split", "d", "ranking", "b", "a", "c"]]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from commanding import LABELS, gmlr, make_table
 from gaussianmlr import DataError
+from gaussianmlr.calibration import Calibration
 from gaussianmlr.cli import app
 from gaussianmlr.fitting import fit
 from gaussianmlr.model import load
@@ -90,6 +91,25 @@ def test_every_format_says_the_same(model, table, tmp_path):
     assert [line.split("\t") for line in lines] == frames["parquet"][["name", "order"]].values.tolist()
     objects = [json.loads(line) for line in inside(model, table, "--format", "jsonl").stdout.splitlines()]
     assert [row["order"] for row in objects] == frames["parquet"]["order"].tolist()
+
+
+def test_probabilities_with_and_without_calibration(model, table, tmp_path):
+    hot = load(model)
+    hot.calibration = Calibration(relevance=1000.0, pairs=2.0)
+    hot.save(tmp_path / "hot")
+    shown = {}
+    for name, arguments in {
+        "plain": (model, table),
+        "on": (tmp_path / "hot", table),
+        "off": (tmp_path / "hot", table, "--uncalibrated"),
+    }.items():
+        done = inside(*arguments, "--format", "csv")
+        assert done.exit_code == 0, done.output
+        shown[name] = pd.read_csv(io.StringIO(done.stdout))
+    pd.testing.assert_frame_equal(shown["off"], shown["plain"])
+    certain = (shown["plain"]["p_relevant:sky"] - 0.5).abs()
+    assert ((shown["on"]["p_relevant:sky"] - 0.5).abs() < certain).all()
+    assert shown["on"]["order"].equals(shown["plain"]["order"])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "tsv", "csv.gz", "npz"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gaussianmlr.backbones import parameter_groups
 from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
@@ -31,7 +31,7 @@ from gaussianmlr.training import Result, Watcher, train
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-__all__ = ["Fitted", "evaluate", "fit"]
+__all__ = ["Fitted", "calibration_error", "evaluate", "fit"]
 
 _CALIBRATED_ON = 5_000  # instances: two numbers need no more
 
@@ -210,16 +210,26 @@ def _still(
 
 
 def _calibrated(model: Model, data: RankedSet) -> tuple[Calibration, dict[str, dict[str, float]]]:
-    """Temperatures by some thousand instances from all over the data, and the calibration errors there."""
-    some = torch.linspace(0, len(data) - 1, min(len(data), _CALIBRATED_ON)).round().long()
-    size = model.recipe.batch_size
-    read = [(model.read(part.inputs, size), part.ranks) for part in batches(data, some, size)]
-    reading, truth = Reading.join([part for part, _ in read]), torch.cat([ranks for _, ranks in read])
+    """Temperatures fitted to data, and the calibration errors there."""
+    reading, truth = _read_some(model, data, model.recipe.batch_size)
     calibration = calibrate(reading, truth, supervision=model.method.supervision)
-    errors = compare(reading, truth, calibration)
-    return calibration, {
+    return calibration, _errors(reading, truth, calibration)
+
+
+def _read_some(model: Model, data: RankedSet, batch_size: int) -> tuple[Reading, Tensor]:
+    """What a model says, uncalibrated, of some thousand instances from all over the data; and the truth."""
+    some = torch.linspace(0, len(data) - 1, min(len(data), _CALIBRATED_ON)).round().long()
+    read = [
+        (model.read(part.inputs, batch_size, calibrated=False), part.ranks)
+        for part in batches(data, some, batch_size)
+    ]
+    return Reading.join([part for part, _ in read]), torch.cat([ranks for _, ranks in read])
+
+
+def _errors(reading: Reading, truth: Tensor, calibration: Calibration) -> dict[str, dict[str, float]]:
+    return {
         name: {"before": round(both.ece_before, 5), "after": round(both.ece_after, 5)}
-        for name, both in errors.items()
+        for name, both in compare(reading, truth, calibration).items()
     }
 
 
@@ -252,3 +262,31 @@ def evaluate(model: Model, data: RankedSet, batch_size: int = 256, workers: int 
     for batch in batches(data, torch.arange(len(data)), batch_size, workers=workers):
         measures.update(model.read(batch.inputs, batch_size).scores.float(), batch.ranks)
     return {name: float(value) for name, value in measures.compute().items()}
+
+
+@torch.no_grad()
+def calibration_error(model: Model, data: RankedSet, batch_size: int = 256) -> dict[str, dict[str, float]]:
+    """Expected calibration errors of relevance, and of pairs where a method has sigma, before and after.
+
+    Of large data, 5,000 instances from all over it are looked at. A model without calibration has the same
+    errors before and after.
+
+    Parameters
+    ----------
+    model : Model
+        What is measured.
+    data : RankedSet
+        Instances that it was neither trained nor calibrated on.
+    batch_size : int
+        Instances at once.
+
+    Examples
+    --------
+    >>> from gaussianmlr.batches import Arrays
+    >>> x = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
+    >>> data = Arrays(x, (x > 0) * (x.argsort(1).argsort(1) + 1))
+    >>> model = fit(Recipe(backbone="mlp", epochs=2), data, data, labels=("sky", "sea")).model
+    >>> {what: sorted(errors) for what, errors in calibration_error(model, data).items()}
+    {'relevance': ['after', 'before'], 'pairs': ['after', 'before']}
+    """
+    return _errors(*_read_some(model, data, batch_size), model.calibration or Calibration())

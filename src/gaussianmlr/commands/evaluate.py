@@ -26,12 +26,14 @@ def evaluate_command(
     batch_size: Annotated[int, typer.Option(min=1, help="Instances at once.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
-    """Measure a model: the paper's six metrics, in percent. Labels and columns are matched by name.
+    """Measure a model: the paper's six metrics, in percent, and how far its probabilities are off.
+
+    Labels and columns are matched by name.
 
     Examples: `gmlr evaluate runs/hikes hikes.csv`, `gmlr evaluate runs/gray gray-s --size 2000 --json`.
     """
     from gaussianmlr.console import metrics_table
-    from gaussianmlr.fitting import evaluate
+    from gaussianmlr.fitting import calibration_error, evaluate
     from gaussianmlr.measuring import open_model, open_test
 
     loaded = open_model(model)
@@ -40,8 +42,17 @@ def evaluate_command(
     )
     for note in notes:
         typer.echo(note, err=True)
-    metrics = evaluate(loaded, found, batch_size)
+    metrics, errors = evaluate(loaded, found, batch_size), calibration_error(loaded, found, batch_size)
     if as_json:
-        typer.echo(json.dumps({"split": split, "instances": len(found), "metrics": metrics}, indent=2))
+        shown = {
+            "split": split,
+            "instances": len(found),
+            "metrics": metrics,
+            "calibration_error": errors,
+        }
+        typer.echo(json.dumps(shown, indent=2))
         return
     typer.echo(metrics_table({f"{split}, {len(found):,} instances": metrics}))
+    for what, error in errors.items():
+        before = f" ({100 * error['before']:.2f} without calibration)" if loaded.calibration else ""
+        typer.echo(f"calibration error of {what}: {100 * error['after']:.2f}{before}")

@@ -54,6 +54,13 @@ def predict_command(
     confidence: Annotated[
         float | None, typer.Option(help="Say also what is sure of each order with this probability.")
     ] = None,
+    calibrated: Annotated[
+        bool,
+        typer.Option(
+            "--calibrated/--uncalibrated",
+            help="Probabilities at the temperatures fitted after training, or as learned.",
+        ),
+    ] = True,
     on_error: Annotated[
         OnError, typer.Option(help="Skip what cannot be used and go on, or stop at once.")
     ] = OnError.skip,
@@ -86,6 +93,8 @@ def predict_command(
         raise DataError("--ray-address and --workers are for --engine ray")
     chosen = format_of(out, None if form is None else form.value)
     loaded = open_model(model)
+    if not calibrated:
+        loaded.calibration = None
     skipped = 0
 
     def report(bad: Bad) -> None:
