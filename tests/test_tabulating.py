@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gaussianmlr.comparison_plots import ComparisonDisplay
 from gaussianmlr.errors import DataError
 from gaussianmlr.judging import Cell, Comparison
 from gaussianmlr.paired import holm
+from gaussianmlr.plots import ComparisonDisplay
 from gaussianmlr.tabulating import to_csv, to_latex, to_markdown
 
 METRICS = ("tau_b", "spearman_rho", "gamma", "hamming_loss", "max1_error", "f1")

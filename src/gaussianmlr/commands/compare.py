@@ -145,8 +145,8 @@ def _refuse_lost(settings: Sequence[str], recipe: Recipe, names: Sequence[str]) 
 
 
 def _write(comparison: Comparison, out: Path) -> None:
-    from gaussianmlr.comparison_plots import ComparisonDisplay
     from gaussianmlr.files import write_text
+    from gaussianmlr.plots import ComparisonDisplay
     from gaussianmlr.tabulating import to_csv, to_latex, to_markdown
 
     write_text(out / "comparison.md", to_markdown(comparison))

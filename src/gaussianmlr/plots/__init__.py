@@ -5,10 +5,12 @@ draws on the axes it is given or on new ones, and returns the display with `ax_`
 those of Okabe and Ito, which everybody can tell apart.
 """
 
+from gaussianmlr.plots.comparison import ComparisonDisplay
 from gaussianmlr.plots.curves import CoverageDisplay, InterpolationDisplay, ReliabilityDisplay
 from gaussianmlr.plots.instances import GaussianDisplay, PairsDisplay, SignificanceDisplay
 
 __all__ = [
+    "ComparisonDisplay",
     "CoverageDisplay",
     "GaussianDisplay",
     "InterpolationDisplay",

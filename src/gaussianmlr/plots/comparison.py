@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from gaussianmlr.console import NAMES
 from gaussianmlr.errors import DataError
 from gaussianmlr.files import aside
 from gaussianmlr.judging import LOWER, Comparison, Summary
+from gaussianmlr.plots._style import BLUE, RED, bare
 
 __all__ = ["ComparisonDisplay"]
 
-# Okabe and Ito's colours, told apart by everybody; the mark says the same in print.
+# The mark says the same as the colour, in print.
 _LOOKS = {
-    "strong": ("#0072B2", "o", "strong: trained on orders"),
-    "weak": ("#D55E00", "s", "weak: on relevance alone"),
+    "strong": (BLUE, "o", "strong: trained on orders"),
+    "weak": (RED, "s", "weak: on relevance alone"),
 }
 
 
@@ -120,6 +120,8 @@ class ComparisonDisplay:
         return panels[: len(self.summaries)]
 
     def _panel(self, ax: Any, metric: str, row: dict[str, Summary | None]) -> None:
+        from gaussianmlr.console import NAMES  # brings Lightning, which the other displays do without
+
         for place, (name, found) in enumerate(row.items()):
             if found is None:
                 continue
@@ -143,7 +145,7 @@ class ComparisonDisplay:
         ax.margins(x=0.12)
         ax.grid(axis="x", color="0.9")
         ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        bare(ax)
         better = "less is better" if metric in LOWER else "more is better"
         ax.set_title(NAMES.get(metric, metric), fontsize=10.5)
         ax.set_xlabel(f"percent, {better}", fontsize=8.5)
