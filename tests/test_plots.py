@@ -1,6 +1,7 @@
 """What is drawn is what was given: coordinates of bars, curves, cells and dots against the numbers."""
 
 import io
+import itertools
 
 import matplotlib as mpl
 import numpy as np
@@ -8,8 +9,11 @@ import pytest
 import torch
 from scipy.integrate import trapezoid
 from scipy.stats import norm
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from gaussianmlr import DataError, Prediction, metrics
+from gaussianmlr import DataError, GaussianMLR, Prediction, metrics, to_ranks
 from gaussianmlr.calibration import Calibration, compare
 from gaussianmlr.methods import Reading
 from gaussianmlr.plots import (
@@ -127,6 +131,70 @@ def test_names_of_close_peaks_do_not_lie_on_each_other():
     boxes = [text.get_window_extent() for text in display.ax_.texts]
     for one, other in ((0, 1), (0, 2), (1, 2)):
         assert not boxes[one].padded(-1).overlaps(boxes[other].padded(-1))
+
+
+def many(count=40, seed=0):
+    rng = np.random.default_rng(seed)
+    mu, sigma = rng.normal(1, 2, (12, count)), rng.uniform(0.5, 2, (12, count))
+    names = [f"a rather long name {number}" for number in range(count)]
+    return Prediction(mu, norm.cdf(mu / sigma), names, (mu, sigma), "gmlr")
+
+
+def test_names_of_many_labels_stay_inside_and_apart():
+    display = GaussianDisplay.from_predictions(many()).plot()
+    display.figure_.canvas.draw()
+    frame = display.ax_.get_window_extent()
+    boxes = [text.get_window_extent().padded(-1) for text in display.ax_.texts]
+    assert len(boxes) == 10
+    assert all(box.y1 <= frame.y1 for box in boxes)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_words_beside_bars_of_nothing_relevant_stay_inside_and_apart():
+    display = SignificanceDisplay([-5.0, -9.0], ["sky", "sea"], truth=[0, 1]).plot()
+    display.figure_.canvas.draw()
+    words, truth = (text.get_window_extent() for text in display.ax_.texts[:2])
+    assert [text.get_text() for text in display.ax_.texts[:2]] == ["relevant →", "true rank"]
+    assert not words.overlaps(truth)
+    assert words.x1 <= display.ax_.get_window_extent().x1
+
+
+def test_names_of_many_lines_stand_beside_the_axes():
+    sequence = many()
+    display = InterpolationDisplay.from_predictions(sequence, truth=sequence.ranks).plot()
+    display.figure_.canvas.draw()
+    legend = display.truth_ax_.get_legend().get_window_extent()
+    panels = [ax.get_window_extent() for ax in (display.ax_, display.truth_ax_)]
+    assert not any(legend.overlaps(panel) for panel in panels)
+    assert legend.x1 <= display.figure_.bbox.x1
+    assert min(panel.width for panel in panels) > 200
+
+
+def test_points_that_fall_together_are_named_once_and_no_share_is_above_one():
+    sure = np.array([[[0.5, 0.97], [0.03, 0.5]]])
+    display = CoverageDisplay({"model": metrics.abstention(sure, [[2, 1]])}).plot()
+    assert [text.get_text() for text in display.ax_.texts] == ["50%–95%"]
+    assert display.ax_.get_ylim()[1] <= 1.05
+    nothing = CoverageDisplay({"model": metrics.abstention(np.full((1, 1, 1), 0.5), [[1]])}).plot()
+    assert [text.get_text() for text in nothing.ax_.texts] == ["no pair is compared"]
+
+
+def test_pipelines_and_searches_and_orders_as_texts():
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    texts = ["sky > sea" if row[0] > 0 else "sea" for row in x]
+    ranker = GaussianMLR(n_members=1, epochs=1, hidden=8, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), ranker).fit(10 * x, texts)
+    wanted = pipeline[-1].predict_full(pipeline[0].transform(10 * x))
+    search = GridSearchCV(pipeline, {"gaussianmlr__dropout": [0.5]}, cv=2).fit(10 * x, texts)
+    for estimator in (pipeline, search):
+        found = SignificanceDisplay.from_estimator(estimator, 10 * x, 3)
+        assert np.allclose(found.values, wanted.significance[3])
+    ranks = to_ranks(texts).ranks
+    for display in (ReliabilityDisplay, CoverageDisplay):
+        one, other = (display.from_estimator(pipeline, 10 * x, truth) for truth in (texts, ranks))
+        assert all(map(np.array_equal, one.curves["gmlr"], other.curves["gmlr"]))
+    with pytest.raises(DataError, match="expected a model or an estimator"):
+        SignificanceDisplay.from_estimator(object(), x)
 
 
 def test_matrix_of_pairs(prediction):

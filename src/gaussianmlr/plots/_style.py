@@ -59,8 +59,13 @@ def vector(values: Any, what: str, length: int | None = None) -> FloatArray:
 
 
 def predicted(estimator: Any, inputs: Any) -> Prediction:
-    """What an estimator or a model says, as a `Prediction`."""
-    found = getattr(estimator, "predict_full", estimator.predict)(inputs)
+    """What an estimator or a model says, as a `Prediction`; also from the end of a pipeline or a search."""
+    if hasattr(estimator, "best_estimator_"):
+        return predicted(estimator.best_estimator_, inputs)
+    if hasattr(estimator, "steps"):
+        return predicted(estimator[-1], estimator[:-1].transform(inputs))
+    predict = getattr(estimator, "predict_full", None) or getattr(estimator, "predict", None)
+    found = None if predict is None else predict(inputs)
     if not isinstance(found, Prediction):
         raise DataError(f"expected a model or an estimator of gaussianmlr, got {shorten(estimator)}")
     return found

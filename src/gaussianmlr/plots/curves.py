@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -11,12 +12,13 @@ from gaussianmlr import metrics
 from gaussianmlr.calibration import BeforeAfter
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import Abstention, Reliability
-from gaussianmlr.orders import check_labels
-from gaussianmlr.plots._style import BLACK, GRAY, axes, bare, look, predicted, short
+from gaussianmlr.orders import check_labels, to_ranks
+from gaussianmlr.plots._style import BLACK, GRAY, FloatArray, axes, bare, look, predicted, short
 from gaussianmlr.prediction import Prediction
 
 __all__ = ["CoverageDisplay", "InterpolationDisplay", "ReliabilityDisplay"]
 
+_MOST_A_COLUMN = 14  # names of a legend beside the axes
 _MARKED = (0.5, 0.8, 0.9, 0.95, 0.99)  # confidences that are named on a coverage curve
 
 
@@ -70,11 +72,11 @@ class ReliabilityDisplay:
         bins: int = 15,
         name: str | None = None,
     ) -> ReliabilityDisplay:
-        """The probabilities of relevance, or of pairs, against true ranks [N, K]."""
+        """The probabilities of relevance, or of pairs, against true orders, as `to_ranks` reads them."""
         if of not in ("relevance", "pairs"):
             raise DataError(f"of is 'relevance' or 'pairs', not {of!r}")
         chances = prediction.p_relevant if of == "relevance" else prediction.p_above
-        curve = metrics.reliability(chances, ranks, bins=bins)
+        curve = metrics.reliability(chances, to_ranks(ranks, prediction.labels).ranks, bins=bins)
         return cls({name or prediction.method or "model": curve}, about=of)
 
     @classmethod
@@ -146,8 +148,9 @@ class CoverageDisplay:
     def from_predictions(
         cls, prediction: Prediction, ranks: Any, *, confidences: Any = None, name: str | None = None
     ) -> CoverageDisplay:
-        """The pairs of a prediction against true ranks [N, K]; for methods with sigma."""
-        curve = metrics.abstention(prediction.p_above, ranks, confidences)
+        """The pairs of a prediction against true orders, as `to_ranks` reads them; for methods with sigma."""
+        truth = to_ranks(ranks, prediction.labels).ranks
+        curve = metrics.abstention(prediction.p_above, truth, confidences)
         return cls({name or prediction.method or "model": curve})
 
     @classmethod
@@ -165,17 +168,13 @@ class CoverageDisplay:
             there = curve.counts > 0
             x, y, confidences = curve.coverage[there], curve.accuracy[there], curve.confidences[there]
             (self.lines_[name],) = ax.plot(x, y, **look(place), linewidth=2, label=name)
-            for marked in _MARKED:
-                near = np.flatnonzero(np.isclose(confidences, marked, atol=0.006))
-                if len(near):
-                    at = near[np.abs(confidences[near] - marked).argmin()]
-                    ax.plot(x[at], y[at], "o", color=look(place)["color"], markersize=5.5)
-                    ax.annotate(
-                        f"{100 * marked:.0f}%", (x[at], y[at]), (4, 5), textcoords="offset points",
-                        fontsize=8.5, color=look(place)["color"],
-                    )  # fmt: skip
+            self._mark(ax, x, y, confidences, look(place)["color"])
+        if not any(curve.counts.any() for curve in self.curves.values()):
+            ax.text(0.5, 0.5, "no pair is compared", transform=ax.transAxes, ha="center", color=GRAY)
+            ax.set_ylim(0, 1)
         ax.set_xlim(0, 1.06)
         ax.margins(y=0.12)
+        ax.set_ylim(max(-0.02, ax.get_ylim()[0]), min(1.02, ax.get_ylim()[1]))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(PercentFormatter(1, decimals=None))
         ax.set_xlabel("coverage: truly ordered pairs that are compared")
@@ -185,6 +184,20 @@ class CoverageDisplay:
         bare(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    @staticmethod
+    def _mark(ax: Any, x: FloatArray, y: FloatArray, confidences: FloatArray, colour: str) -> None:
+        """Name confidences at the points that belong to them, all those of one point together."""
+        names: dict[tuple[float, float], list[str]] = {}
+        for marked in _MARKED:
+            gaps = np.abs(confidences - marked)
+            if len(gaps) and gaps.min() <= 0.006:
+                at = int(gaps.argmin())
+                names.setdefault((float(x[at]), float(y[at])), []).append(f"{100 * marked:.0f}%")
+        for point, texts in names.items():
+            ax.plot(*point, "o", color=colour, markersize=5.5)
+            text = "–".join(dict.fromkeys((texts[0], texts[-1])))
+            ax.annotate(text, point, (4, 5), textcoords="offset points", fontsize=8.5, color=colour)
 
 
 class InterpolationDisplay:
@@ -280,11 +293,13 @@ class InterpolationDisplay:
 
     def plot(self, ax: Any = None, *, truth_ax: Any = None) -> InterpolationDisplay:
         """Draw it on `ax`, and the truth on `truth_ax`; without axes, on new ones beside each other."""
+        beside = math.ceil(len(self.labels) / _MOST_A_COLUMN) if self._crowded else 0  # columns of names
         if ax is None and self.truth is not None and truth_ax is None:
             import matplotlib.pyplot as plt
 
-            _, (ax, truth_ax) = plt.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
-        ax = axes(ax, (5.6, 3.8))
+            size = (9.2 + 1.7 * beside, 3.8)
+            _, (ax, truth_ax) = plt.subplots(1, 2, figsize=size, layout="constrained")
+        ax = axes(ax, (5.6 + 1.7 * beside, 3.8))
         frames = np.arange(len(self.values))
         self.lines_ = []
         for place, label in enumerate(self.labels):
@@ -301,10 +316,18 @@ class InterpolationDisplay:
             truth_ax.set_ylabel(self.truth_axis)
         for one in (ax,) if truth_ax is None else (ax, truth_ax):
             one.set_xlabel("frame")
+            one.xaxis.get_major_locator().set_params(integer=True)
             one.margins(x=0.02)
             bare(one)
-        ax.legend(frameon=False, fontsize=9, ncols=min(4, len(self.labels)))
+        outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": beside}
+        last = truth_ax if beside and truth_ax is not None else ax
+        last.legend(handles=self.lines_, frameon=False, fontsize=9, **(outside if beside else {"ncols": 2}))
         if self.title:
             ax.set_title(short(self.title, 60), fontsize=10.5, loc="left")
         self.ax_, self.truth_ax_, self.figure_ = ax, truth_ax, ax.figure
         return self
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether the names need a place beside the axes."""
+        return len(self.labels) > 4 or max(map(len, self.labels)) > 12

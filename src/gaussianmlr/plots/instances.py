@@ -27,6 +27,7 @@ from gaussianmlr.prediction import Prediction
 __all__ = ["GaussianDisplay", "PairsDisplay", "SignificanceDisplay"]
 
 _MOST_BARS = 25
+_MOST_NAMES = 10
 _MOST_NUMBERS = 12  # labels of a matrix whose cells are wide enough for a number
 
 
@@ -128,6 +129,8 @@ class SignificanceDisplay:
             bars = {"fmt": "none", "ecolor": BLACK, "elinewidth": 1.1, "capsize": 2.5}
             ax.errorbar(self.values[order], rows, xerr=self.spread[order], **bars)
         if self.shared:
+            low, high = ax.get_xlim()
+            ax.set_xlim(low, max(high, self.threshold[0] + 0.25 * (self.threshold[0] - low)))  # for the words
             ax.axvline(self.threshold[0], color=RED, linewidth=1.6, zorder=3)
             ax.annotate(
                 "relevant →", (self.threshold[0], 1), (3, 3), xycoords=("data", "axes fraction"),
@@ -142,8 +145,9 @@ class SignificanceDisplay:
         if self.truth is not None:
             self._name_the_truth(ax, order)
         more = len(self.labels) - len(order)
-        ax.set_xlabel(f"{self.axis} ({more} more labels below)" if more else self.axis)
-        ax.set_title(short(self.title, 60), fontsize=10.5, loc="left", pad=16 if self.shared else 6)
+        labels = "label" if more == 1 else "labels"
+        ax.set_xlabel(f"{self.axis} ({more} more {labels} below)" if more else self.axis)
+        ax.set_title(short(self.title, 42), fontsize=10.5, loc="left", pad=16 if self.shared else 6)
         bare(ax, "top", "right", "left")
         ax.tick_params(axis="y", length=0)
         self.ax_, self.figure_, self.order_ = ax, ax.figure, order
@@ -174,7 +178,8 @@ class GaussianDisplay:
     labels : sequence of str
         Their names.
     named : array of bool [K], optional
-        The labels drawn strongly and with their names; by default those with mu above zero.
+        The labels drawn strongly and with their names; by default those with mu above zero, of many the
+        ten most significant.
     title : str
         Above the curves.
 
@@ -203,7 +208,9 @@ class GaussianDisplay:
         )
         if not (self.sigma > 0).all():
             raise DataError(f"expected sigma above 0, got {self.sigma.min()}")
-        self.named = self.mu > 0 if named is None else vector(named, "named", len(self.labels)).astype(bool)
+        if named is None:
+            named = (self.mu > 0) & np.isin(np.arange(len(self.mu)), np.argsort(-self.mu)[:_MOST_NAMES])
+        self.named = vector(named, "named", len(self.labels)).astype(bool)
         self.title = title
 
     @classmethod
@@ -237,7 +244,6 @@ class GaussianDisplay:
             self.lines_ += ax.plot(x, density, zorder=2 + int(self.named[label]), **style)
         ax.axvline(0, color=BLACK, linewidth=0.9, linestyle=":")
         ax.set_xlim(x[0], x[-1])
-        ax.set_ylim(0, 1.32 * max(line.get_ydata().max() for line in self.lines_))
         self._name(ax, x)
         ax.set_yticks([])
         ax.set_xlabel("significance; left of 0: not relevant")
@@ -248,30 +254,42 @@ class GaussianDisplay:
         return self
 
     def _name(self, ax: Any, x: FloatArray) -> None:
-        """Names at the peaks; one that would stand on another moves up."""
+        """Names at the peaks; one that would stand on another moves up, and the axes with it."""
         from matplotlib.patheffects import withStroke
 
         box = ax.get_position()
         width, height = 72 * ax.figure.get_size_inches() * (box.width, box.height)
-        placed: list[tuple[float, float, float]] = []
-        peaks = [float(line.get_ydata().max()) for line in self.lines_]
-        for label in sorted(np.flatnonzero(self.named).tolist(), key=lambda label: -peaks[label]):
-            text = short(self.labels[label], 16)
-            middle = float(np.clip(self.mu[label], x[0], x[-1]))
-            across, up = (
-                (middle - x[0]) / (x[-1] - x[0]) * width,
-                peaks[label] / ax.get_ylim()[1] * height + 3,
-            )
-            wide = 6.0 * len(text)
-            while any(abs(across - a) < (wide + w) / 2 and abs(up - u) < 11 for a, u, w in placed):
-                up += 1
-            placed.append((across, up, wide))
-            raised = up - peaks[label] / ax.get_ylim()[1] * height
+        peaks = np.array([line.get_ydata().max() for line in self.lines_])
+        across = (np.clip(self.mu, x[0], x[-1]) - x[0]) / (x[-1] - x[0]) * width
+        for room in np.linspace(1.32, 4.0, 20):
+            ups = self._heights(across, peaks / (room * peaks.max()) * height)
+            if max(ups.values(), default=0.0) + 10 <= height:
+                break
+        ax.set_ylim(0, room * peaks.max())
+        for label, up in ups.items():
+            raised = up - peaks[label] / (room * peaks.max()) * height
+            place = float(np.clip(self.mu[label], x[0], x[-1])), peaks[label]
             ax.annotate(
-                text, (middle, peaks[label]), (0, raised), textcoords="offset points", ha="center",
+                short(self.labels[label], 16), place, (0, raised), textcoords="offset points", ha="center",
                 weight="bold", fontsize=9, color=look(label)["color"], zorder=5,
                 path_effects=[withStroke(linewidth=2.5, foreground="white")],
             )  # fmt: skip
+
+    def _heights(self, across: FloatArray, tops: FloatArray) -> dict[int, float]:
+        """By label, how many points above the axis its name stands; the highest peaks come first."""
+        placed: dict[int, float] = {}
+        wide = [6.0 * len(short(label, 16)) for label in self.labels]
+        for label in sorted(np.flatnonzero(self.named).tolist(), key=lambda label: -tops[label]):
+            up = float(tops[label]) + 3
+            beside = [
+                placed[other]
+                for other in placed
+                if abs(across[label] - across[other]) < (wide[label] + wide[other]) / 2
+            ]
+            while any(abs(up - other) < 11 for other in beside):
+                up += 1
+            placed[label] = up
+        return placed
 
     def _span(self) -> tuple[float, float]:
         reach = 3.2 * self.sigma
