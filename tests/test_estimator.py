@@ -358,6 +358,11 @@ def test_errors_say_what_is_wrong(table):
     X, ranks = table
     for wrong, text in (
         ({"n_members": 0}, "n_members is 0"),
+        ({"epochs": 0}, "epochs is 0; expected a whole number from 1 up"),
+        ({"epochs": 2.5}, "epochs is 2.5"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"hidden": "wide"}, "hidden is 'wide'"),
+        ({"validation_fraction": "some"}, "validation_fraction is 'some'"),
         ({"validation_fraction": 1.0}, "validation_fraction is 1.0"),
         ({"epochs": -1}, "epochs is -1"),
         ({"method": "magic"}, "no method 'magic'"),
@@ -367,3 +372,11 @@ def test_errors_say_what_is_wrong(table):
             MultiLabelRanker(**{**QUICK, **wrong}).fit(X, ranks)
     with pytest.raises(DataError, match="label 'moon' is not one of"):
         GaussianMLR(**QUICK, labels=["sun"]).fit(X[:1], ["moon"])
+
+
+def test_words_among_inputs_are_named():
+    frame = pd.DataFrame({"height": [1.0, 2.0], "kind": pd.Categorical(["3", "oak"])})
+    with pytest.raises(DataError, match=r"column 'kind' of X is 'oak' in row 1; expected numbers"):
+        GaussianMLR(**QUICK).fit(frame, ["a", "b"])
+    with pytest.raises(DataError, match=r"column 1 of X is 'oak' in row 0; expected numbers"):
+        NeighbourRanker().fit([["1", "oak"], ["2", "3"]], ["a", "b"])

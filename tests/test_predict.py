@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -16,12 +17,12 @@ from gaussianmlr import DataError
 from gaussianmlr.calibration import Calibration
 from gaussianmlr.cli import app
 from gaussianmlr.fitting import fit
-from gaussianmlr.model import load
+from gaussianmlr.model import Model, build, load
 from gaussianmlr.normal import canonical
 from gaussianmlr.predicting import partial_text, predict
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.sources import open_data, scaled
-from gaussianmlr.streams import Bad, stream
+from gaussianmlr.streams import Bad, Item, stream
 
 COLUMNS = ["a", "b", "c", "d"]
 
@@ -178,6 +179,21 @@ def test_what_never_ends_is_predicted_as_it_comes(model):
     rows = itertools.chain(["a,b,c,d\n"], itertools.repeat("1,2,3,4\n"))
     found = predict(loaded, stream(["-"], loaded.inputs, rows), batch_size=5)
     assert [batch.names[0] for batch in itertools.islice(found, 3)] == ["0", "5", "10"]
+
+
+@pytest.mark.parametrize("method", ["gmlr", "ranknet"])
+def test_what_is_barely_relevant_has_more_than_half(method):
+    inputs = {"kind": "table", "channels": 2}
+    recipe = Recipe(method=method, backbone="mlp")
+    model = Model(*build(recipe, 2, inputs), ("a", "b"), recipe, inputs)
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.zero_()
+        for layer in model.network.layers.values():
+            list(layer.parameters())[-1].fill_(1e-12)  # the bias of every output
+    (found,) = predict(model, [Item("one", torch.zeros(2))])
+    assert found.orders == ["a = b"]
+    assert (found.values["p_relevant"] > 0.5).all()
 
 
 def test_a_method_without_sigma(tmp_path):

@@ -6,6 +6,7 @@ import pickle
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -199,8 +200,27 @@ def test_json_reads_back():
     assert [one["partial"] for one in found["instances"]] == prediction.partial_text(0.8)
     again = [[one["labels"][label]["p_relevant"] for label in LABELS] for one in found["instances"]]
     assert np.array_equal(again, prediction.p_relevant)
-    odd = Prediction(np.ones((1, 1)), np.ones((1, 1)), ("a",), names=(np.int64(5),))
-    assert json.loads(odd.to_json())["instances"][0]["name"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        (np.int64(5), 5),
+        (np.str_("a"), "a"),
+        (pd.Timestamp("2020-02-01"), "2020-02-01 00:00:00"),
+        (float("nan"), "nan"),
+        ((1, "b"), "(1, 'b')"),
+    ],
+)
+def test_any_index_of_a_frame_can_name_instances_in_json(name, wanted):
+    odd = Prediction(np.ones((1, 1)), np.ones((1, 1)), ("a",), names=(name,))
+    found = json.loads(odd.to_json(), parse_constant=pytest.fail)  # NaN is no JSON
+    assert found["instances"][0]["name"] == wanted
+
+
+def test_single_precision_agrees_too():
+    barely = Prediction(np.array([[1e-12, 0.0]]), np.array([[0.5, 0.5]]), ("a", "b"))
+    assert np.array_equal(barely.p_relevant.astype(np.float32) > 0.5, barely.ranks > 0)
 
 
 def test_slices_keep_names_and_numbers():

@@ -211,7 +211,26 @@ def check_weights(weights: Any, count: int) -> FloatArray:
 def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
     """Finite numbers [N, D], dense or CSR; with `reset`, their columns are what is expected from now on."""
     kinds = [np.float64, np.float32]
-    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+    try:
+        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise DataError(
+            f"{_first_word(X)}; expected numbers: encode it first, say with a ColumnTransformer in a pipeline"
+        ) from None
+
+
+def _first_word(X: Any) -> str:
+    """Where inputs hold something that is no number."""
+    columns = X.items() if hasattr(X, "iloc") else enumerate(np.asarray(X, dtype=object).T)
+    for name, column in columns:
+        for row, value in enumerate(column):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                return f"column {name!r} of X is {shorten(value)} in row {row}"
+    return "X holds words"
 
 
 def _is_cube(y: Any) -> bool:

@@ -167,10 +167,7 @@ class MultiLabelRanker(BaseRanker):
             What the best epoch is chosen by, in place of held-out rows.
         """
         data = self._training(X, y, sample_weight)
-        if not isinstance(self.n_members, int | np.integer) or self.n_members < 1:
-            raise DataError(f"n_members is {self.n_members!r}; expected a whole number from 1 up")
-        if not 0 <= self.validation_fraction < 1:
-            raise DataError(f"validation_fraction is {self.validation_fraction}; expected a share below 1")
+        self._check_numbers()
         validation = None if eval_set is None else self._evaluation(eval_set)
         inputs = self._about(data)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_members)
@@ -227,6 +224,17 @@ class MultiLabelRanker(BaseRanker):
     def _method_name(self) -> str:
         return self.model_.method.name
 
+    def _check_numbers(self) -> None:
+        for name in ("hidden", "n_members", "epochs", "batch_size"):
+            value = getattr(self, name)
+            if value is None and name in ("epochs", "batch_size"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise DataError(f"{name} is {value!r}; expected a whole number from 1 up")
+        share = self.validation_fraction
+        if not isinstance(share, int | float | np.number) or not 0 <= share < 1:
+            raise DataError(f"validation_fraction is {share!r}; expected a share below 1")
+
     def _evaluation(self, eval_set: Any) -> Training:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError("expected eval_set to be a pair (X, y)")
@@ -250,9 +258,9 @@ class MultiLabelRanker(BaseRanker):
 
     def _recipe(self, rows: int, seed: int, *, weighted: bool = False) -> Recipe:
         """The recipe for so many training rows."""
-        batch = self.batch_size or batch_for(rows, _BATCHES, *_BATCH)
+        batch = batch_for(rows, _BATCHES, *_BATCH) if self.batch_size is None else self.batch_size
         steps = max(1, -(-rows // batch))
-        epochs = self.epochs or _epochs_for(steps)
+        epochs = _epochs_for(steps) if self.epochs is None else self.epochs
         settings = {**_DEFAULTS.get(self.method, {}), **(self.method_settings or {})}
         if self.supervision is not None:
             settings["supervision"] = self.supervision

@@ -14,8 +14,7 @@ import torch
 from gaussianmlr._grammar import Buckets, write
 from gaussianmlr.errors import DataError
 from gaussianmlr.model import Model
-from gaussianmlr.normal import canonical, partial_order
-from gaussianmlr.orders import densify, to_text
+from gaussianmlr.prediction import Prediction
 from gaussianmlr.streams import Bad, Item
 
 __all__ = ["Answer", "Predictions", "answer", "check_settings", "partial_text", "predict", "told"]
@@ -127,24 +126,16 @@ def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictio
 
 def _predicted(model: Model, items: list[Item], confidence: float | None) -> Predictions:
     reading = model.read(torch.stack([item.value for item in items]), len(items))
-    ranks = densify(reading.scores.double().numpy())
-    p_relevant = reading.p_relevant.float().numpy()
-    partial = None
-    if reading.mu is not None and reading.sigma is not None:
-        mu, sigma = canonical(reading.mu, reading.sigma)
-        values = {"significance": mu.float().numpy(), "sigma": sigma.float().numpy()}
-        if confidence is not None:
-            above = partial_order(reading.mu, reading.sigma, confidence).numpy()
-            partial = [
-                partial_text(pairs, chances >= confidence, chances > 1 - confidence, model.labels, scores)
-                for pairs, chances, scores in zip(above, p_relevant, mu.numpy())
-            ]
+    names = [item.name for item in items]
+    found = Prediction.from_reading(reading, model.labels, method=model.method.name, names=names)
+    if found.raw is None:
+        values = {"score": found.scores}
     else:
-        values = {"score": reading.scores.float().numpy()}
-    orders = to_text(ranks, model.labels)
-    return Predictions(
-        [item.name for item in items], orders, partial, ranks, {**values, "p_relevant": p_relevant}
-    )
+        values = {"significance": found.significance, "sigma": found.sigma}
+    values["p_relevant"] = found.p_relevant
+    single = {name: table.astype(np.float32) for name, table in values.items()}
+    partial = None if confidence is None else found.partial_text(confidence)
+    return Predictions(names, found.orders, partial, found.ranks, single)
 
 
 def partial_text(

@@ -30,7 +30,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 _SHOWN = 8
-_ABOVE_HALF = float(np.nextafter(0.5, 1.0))
+_ABOVE_HALF = float(np.nextafter(np.float32(0.5), np.float32(1.0)))  # stays above in single precision, too
 _REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
 _SLACK = 1e-6  # what single precision may have lost on the way
 _OF_ALL = "ranks, orders, scores and p_relevant"
@@ -299,8 +299,7 @@ class Prediction:
                 for place, label in enumerate(self.labels)
             }
             sure = {"partial": partial[row]} if partial else {}
-            plain = name.item() if isinstance(name, np.generic) else name
-            instances.append({"name": plain, "order": order, **sure, "labels": labels})
+            instances.append({"name": _plain(name), "order": order, **sure, "labels": labels})
         whole = {"method": self.method, "labels": list(self.labels), "instances": instances}
         return json.dumps(whole, ensure_ascii=False, indent=indent)
 
@@ -381,6 +380,13 @@ class Prediction:
 
 def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _plain(name: Any) -> Any:
+    """A name as JSON knows it: whole numbers and texts; anything else as its text."""
+    if isinstance(name, np.integer):
+        return int(name)
+    return name if isinstance(name, str | int) and not isinstance(name, np.generic) else str(name)
 
 
 def _array(values: Tensor) -> FloatArray:
