@@ -380,3 +380,19 @@ def test_words_among_inputs_are_named():
         GaussianMLR(**QUICK).fit(frame, ["a", "b"])
     with pytest.raises(DataError, match=r"column 1 of X is 'oak' in row 0; expected numbers"):
         NeighbourRanker().fit([["1", "oak"], ["2", "3"]], ["a", "b"])
+
+
+@pytest.mark.parametrize("method", ["gmlr", "ranknet", "br"])
+def test_one_label_is_learned(method):
+    """Tau-b says nothing of one label; the epoch must not be chosen by it."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    y = (X @ [1.0, 2.0, -1.0, 0.5] > 0)[:, None].astype(int)
+    ranker = MultiLabelRanker(method, **LEARNS).fit(X[:200], y[:200])
+    assert (ranker.predict(X[200:]) == y[200:]).mean() > 0.9
+
+
+def test_rows_without_any_relevant_label_are_learned():
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    ranker = GaussianMLR(**LEARNS).fit(X, np.zeros((150, 3), dtype=int))
+    assert not ranker.predict(X).any()
+    assert ranker.predict_proba(X).max() < 0.5

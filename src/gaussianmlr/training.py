@@ -172,6 +172,7 @@ class _Run:
         self.steps = batch_count(len(data), recipe.batch_size)
         self.standing = Standing()
         self.best: dict[str, Tensor] | None = None
+        self.ordered = True  # whether any validation instance orders two labels
         self.stopping = False
         self.logs = Logs(None, None)
         self.weighted: dict[str, Weights] = {}  # methods from outside need not know of weights
@@ -337,7 +338,7 @@ class _Run:
         fabric, training = self.fabric, [(module, module.training) for module in network.modules()]
         network.eval()
         measures = PaperMetrics().to(fabric.device)
-        sums = torch.zeros(2, dtype=torch.float64, device=fabric.device)
+        sums = torch.zeros(3, dtype=torch.float64, device=fabric.device)
         order = torch.arange(len(self.validation))
         for batch in batches(
             self.validation,
@@ -357,18 +358,21 @@ class _Run:
             weights = None if batch.weights is None else fabric.to_device(batch.weights).double()
             sums[0] += losses.sum() if weights is None else losses @ weights
             sums[1] += len(ranks) if weights is None else weights.sum()
+            sums[2] += (ranks.amax(1) > ranks.masked_fill(ranks < 0, ranks.max()).amin(1)).sum()
             measures.update(self.method.read(outputs).scores.float(), ranks)
         for module, mode in training:
             module.training = mode
         sums = reduced(fabric, sums, "sum")
+        self.ordered = bool(sums[2] > 0)
         found = {name: float(value) for name, value in measures.compute().items()}
         return {"loss": float(sums[0] / sums[1].clamp(min=1e-12)), **found}
 
     def _remember(self, row: dict[str, Any], keep: nn.Module) -> None:
         """Keep the weights of the epoch where it is the best so far."""
         how = self.recipe.select if self.validation is not None else "last"
-        # The threshold stage is about relevance alone, which its loss measures.
-        if how == "tau_b" and self.standing.stage > 0:
+        # The threshold stage is about relevance alone, which its loss measures; and of one label, or of
+        # data that order no two, tau-b is 0 in every epoch.
+        if how == "tau_b" and (self.standing.stage > 0 or not self.ordered):
             how = "loss"
         value = {"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how]
         if self.standing.best_value is not None and value <= self.standing.best_value:
