@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, hamming_loss
 from sklearn.model_selection import GridSearchCV
 
@@ -68,3 +69,18 @@ def test_unknown_names():
         scorers.get_scorer("hamming_loss")
     with pytest.raises(DataError, match="there are tau_b, "):
         scorers.get_scorer("accuracy")
+
+
+def test_a_rival_from_outside_needs_a_decision_function_alone():
+    class Rival:
+        def decision_function(self, X):
+            return np.asarray(X) - 0.5
+
+    X, ranks = np.array([[2.0, 1.0, 0.0], [0.0, 3.0, 1.0]]), np.array([[2, 1, 0], [0, 1, 2]])
+    assert scorers.get_scorer("tau_b")(Rival(), X, ranks) == pytest.approx(kendalltau_mean(X - 0.5, ranks))
+    assert scorers.get_scorer("neg_hamming_loss")(Rival(), X, ranks) == 0
+
+
+def kendalltau_mean(scores, ranks):
+    accepted = np.where(scores > 0, scores, 0)
+    return np.mean([kendalltau(one, other).statistic for one, other in zip(accepted, ranks)])

@@ -48,8 +48,8 @@ _NAMES = {f"neg_{name}" if name in _LOSSES else name: name for name in (*_MEANS,
 class RankingScorer:
     """A scorer as scikit-learn calls it, ``scorer(estimator, X, y, sample_weight=None)``.
 
-    It needs an estimator with `decision_function`, whose zero is the threshold, and `classes_`, the
-    labels: those of this package, and pipelines and searches that end in one.
+    It needs an estimator with `decision_function`, whose zero is the threshold: those of this package,
+    pipelines and searches that end in one, and your own. Orders as texts need the labels, too, as `classes_`.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class RankingScorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of a fitted estimator on data."""
         metric = _NAMES[self.name]
-        ranks, _ = read_orders(y, estimator.classes_)
+        ranks, _ = read_orders(y, getattr(estimator, "classes_", None))
         value = measure(metric, np.asarray(estimator.decision_function(X)), ranks, sample_weight)
         return 0.0 - value if metric in _LOSSES else value  # never minus zero
 
