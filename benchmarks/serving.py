@@ -1,7 +1,7 @@
 """`gmlr serve` beside calling the model directly, over loopback, with limits of count and time.
 
-A small table model and a fast backbone for images of 64 x 64. The peer is ``model.predict`` on one instance at
-a time, by the same process that then starts the server and asks it for one instance a request, from 1, 8 and
+A small table model and a fast backbone for images of 64 x 64. The peer is ``model.predict`` on one instance
+at a time, by the same process that then starts the server and asks it for one instance a request, from 1, 8 and
 64 clients at once; then from ten times as many clients as it lets in, where each is sent away or answered.
 Processor time is the server's own, so that what else the machine does, the client included, is not in it.
 
@@ -80,23 +80,26 @@ async def load(
                 sent_away += 1
                 await asyncio.sleep(0.05)
             times.append(time.perf_counter() - start)
-            right = (
-                found.status_code == 200
-                and found.json()["instances"][0]["order"] == orders[number % DIFFERENT]
-            )
-            wrong += not right
+            wrong += found.status_code != 200 or first_order(found) != orders[number % DIFFERENT]
 
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
         start = time.perf_counter()
         await asyncio.gather(*(client(http) for _ in range(clients)))
         seconds = time.perf_counter() - start
-    return (
-        requests / seconds,
-        1000 * float(np.quantile(times, 0.99)),
-        sent_away,
-        wrong + requests - len(times),
-    )
+    p99 = 1000 * float(np.quantile(times, 0.99))
+    return requests / seconds, p99, sent_away, wrong + requests - len(times)
+
+
+def first_order(found: httpx.Response) -> str:
+    order: str = found.json()["instances"][0]["order"]
+    return order
+
+
+def processor_seconds(url: str) -> float:
+    found = re.search(r"^process_cpu_seconds_total (\S+)", httpx.get(f"{url}/metrics").text, re.MULTILINE)
+    assert found is not None
+    return float(found.group(1))
 
 
 def server(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
@@ -134,8 +137,8 @@ def measure(name: str, made: tuple[Model, list[Ask], Callable[[int], torch.Tenso
             process.wait(60)
         what = f"{name}, {clients} clients, {places} let in"
         print(
-            f"{what:<36}{rate:6.0f} requests/s, {rate / direct:4.2f} x, p99 {p99:7.1f} ms, {spent:5.2f} ms of a "
-            f"processor ({spent / alone:.1f} x), {away} sent away, {wrong} lost or wrong",
+            f"{what:<36}{rate:6.0f} requests/s, {rate / direct:4.2f} x, p99 {p99:7.1f} ms, "
+            f"{spent:5.2f} ms of a processor ({spent / alone:.1f} x), {away} sent away, {wrong} lost or wrong",
             flush=True,
         )
         fine &= wrong == 0
