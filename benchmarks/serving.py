@@ -147,6 +147,7 @@ def measure(name: str, made: tuple[Model, list[Ask], Callable[[int], torch.Tenso
     for clients, places in ((1, 64), (8, 64), (64, 64), (80, 8)):
         process, url = server(folder / name, "--requests", str(places))
         try:
+            asyncio.run(load(url, asks, 4, orders))  # what is loaded on first use is loaded
             spent = processor_seconds(url)
             rate, p99, away, wrong = asyncio.run(load(url, asks, clients, orders))
             spent = 1000 * (processor_seconds(url) - spent) / REQUESTS

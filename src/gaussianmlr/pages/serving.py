@@ -193,7 +193,10 @@ class _Service:
     def __enter__(self) -> None:
         self._batcher = Batcher(self.model, self.limits.batch_size)
         shape = _shape(self.model)
-        self._batcher.submit(torch.zeros(1, *shape)).result()  # what torch loads on first use is loaded
+        reading = self._batcher.submit(torch.zeros(1, *shape)).result()
+        self._written(
+            reading, None, (), None
+        )  # what is loaded on first use is loaded before the first request
 
     def __exit__(self, *_: object) -> None:
         assert self._batcher is not None
