@@ -194,9 +194,7 @@ class _Service:
         self._batcher = Batcher(self.model, self.limits.batch_size)
         shape = _shape(self.model)
         reading = self._batcher.submit(torch.zeros(1, *shape)).result()
-        self._written(
-            reading, None, (), None
-        )  # what is loaded on first use is loaded before the first request
+        self._written(reading, None, (), None)  # what is loaded on first use is there
 
     def __exit__(self, *_: object) -> None:
         assert self._batcher is not None
