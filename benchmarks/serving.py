@@ -30,10 +30,10 @@ import numpy as np
 import torch
 from PIL import Image
 
+from gaussianmlr.data import Preprocess
 from gaussianmlr.model import Inputs, Model, build
 from gaussianmlr.pages.serving import read_picture, read_rows
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import Preprocess
 
 REQUESTS, DIFFERENT, LABELS = 200, 32, tuple("abcdefghij")
 Ask = tuple[str, dict[str, Any]]

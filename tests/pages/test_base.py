@@ -191,6 +191,17 @@ def test_an_address_that_cannot_be_used_is_named():
             check_listening("127.0.0.1", token)
 
 
+def test_answers_do_not_wait_for_an_acknowledgement(url):
+    def seconds(client):
+        start = time.perf_counter()
+        client.get(f"{url}/health")
+        return time.perf_counter() - start
+
+    # Nagle's algorithm would hold the second packet of every answer for some 40 ms.
+    with httpx.Client() as client:
+        assert min(seconds(client) for _ in range(50)) < 0.03
+
+
 def test_static_files_are_part_of_the_package():
     from gaussianmlr.pages.base import STATIC
 

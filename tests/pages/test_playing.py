@@ -1,9 +1,11 @@
 """`gmlr play` in a real browser and by real requests."""
 
+import asyncio
 import io
 import json
 import re
 import time
+from dataclasses import replace
 from urllib.request import urlopen
 
 import httpx
@@ -14,7 +16,9 @@ from PIL import Image
 
 from commanding import gmlr
 from gaussianmlr.data import load_digits
+from gaussianmlr.errors import DataError
 from gaussianmlr.model import Model, build
+from gaussianmlr.pages.playing import playing_app
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.sources import _image_inputs
 from paging import browser, running
@@ -155,17 +159,46 @@ def test_people_move_digits_and_see_what_the_model_says(url, tmp_path):
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_models_that_know_no_digits_are_refused(tmp_path):
+def test_a_model_of_digits_is_asked_for(tmp_path):
     found = gmlr("play")
     assert (found.returncode, "by --model" in found.stderr) == (2, True)
+    letters = make_model()
+    with pytest.raises(DataError, match="expected a model of images with the labels 0 to 9"):
+        playing_app(replace(letters, labels=tuple("abcdefghij")), load_digits("test", "embedded"))
+
+
+def test_colour_and_methods_without_sigma():
+    app = playing_app(make_model(channels=3, method="lsep"), load_digits("test", "embedded"))
+    scene = {"digits": [{"digit": 4, "x": 0, "y": 0, "scale": 2.0, "hue": 0.0, "saturation": 1.0}]}
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
+        ):
+            return [
+                (await client.get("/api/start")).json(),
+                (await client.post("/api/read", json=scene)).json(),
+            ]
+
+    start, found = asyncio.run(ask())
+    assert (start["colour"], start["canvas"]) == (True, 112)
+    pixels = pixels_of(found["image"])
+    assert pixels.shape == (112, 112, 3)
+    assert pixels[..., 0].max() > 200  # red alone
+    assert pixels[..., 1:].max() == 0
+    assert found["sigma"] is None
+    assert "p_first" not in found
 
 
 def test_the_round_trip_is_quick(url):
     asked = {"digits": [{"digit": 1, "x": 0, "y": 0, "scale": 2.0}]}
-    with httpx.Client() as client:
-        times = []
-        for _ in range(10):
-            start = time.perf_counter()
-            assert client.post(f"{url}/api/read", json=asked).status_code == 200
-            times.append(time.perf_counter() - start)
-    assert min(times) < 0.1
+
+    def seconds(client):
+        start = time.perf_counter()
+        assert client.post(f"{url}/api/read", json=asked).status_code == 200
+        return time.perf_counter() - start
+
+    with httpx.Client() as client:  # a busy machine has a quiet moment
+        assert any(seconds(client) < 0.1 for _ in range(100))
