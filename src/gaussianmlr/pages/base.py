@@ -200,7 +200,7 @@ def _listen(host: str, port: int) -> socket.socket:
     plain = host.removeprefix("[").removesuffix("]")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(plain, port, type=socket.SOCK_STREAM)[0]
-        # asyncio sets TCP_NODELAY only where the protocol is named; without it, answers wait 40 ms for an ACK.
+        # asyncio sets TCP_NODELAY only where the protocol is named; else answers wait 40 ms for an ACK.
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise DataError(f"{host} is no address to listen at: {error.strerror or error}") from None
