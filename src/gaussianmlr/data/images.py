@@ -122,7 +122,7 @@ def _read(
     mode: Mode,
     max_pixels: int,
     background: tuple[int, ...],
-    formats: Sequence[str] | None = None,
+    formats: tuple[str, ...] | None = None,
 ) -> Pixels:
     from PIL import Image, UnidentifiedImageError
 
