@@ -14,8 +14,10 @@ from gaussianmlr.commands.compare import compare_command
 from gaussianmlr.commands.evaluate import evaluate_command
 from gaussianmlr.commands.export import export_command
 from gaussianmlr.commands.info import info_command
+from gaussianmlr.commands.play import play_command
 from gaussianmlr.commands.predict import predict_command
 from gaussianmlr.commands.reproduce import reproduce_command
+from gaussianmlr.commands.serve import serve_command
 from gaussianmlr.commands.train import train_command
 from gaussianmlr.data.cli import app as data_app
 
@@ -33,6 +35,8 @@ app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)
 app.command("info")(info_command)
+app.command("serve")(serve_command)
+app.command("play")(play_command)
 app.command("reproduce")(reproduce_command)
 app.add_typer(data_app, name="data")
 
