@@ -1,0 +1,66 @@
+"""What tests of pages share: a server in a process of its own, and a real browser."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+class Running:
+    """A server under test: its address, and its process."""
+
+    def __init__(self, process, url):
+        self.process, self.url = process, url
+
+    def stop(self, how=signal.SIGTERM):
+        """Ask it to end, and give its exit code and what it said on standard error."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        _, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, errors
+
+
+@contextlib.contextmanager
+def running(*arguments):
+    """`python ARGUMENTS`, once it has printed its address."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    try:
+        for line in process.stdout:
+            if found := re.search(r"http://\S+/", line):
+                break
+        else:
+            raise AssertionError(f"no address: {process.communicate(timeout=60)[1]}")
+        yield Running(process, found.group().rstrip("/"))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@contextlib.contextmanager
+def browser():
+    """A headless Chromium of this machine."""
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        try:
+            yield chromium
+        finally:
+            chromium.close()
