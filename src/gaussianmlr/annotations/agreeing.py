@@ -94,7 +94,8 @@ def disagreement(ranks: npt.ArrayLike) -> FloatArray:
             made = (np.maximum(np.abs(signs[:, one]), np.abs(signs[:, other])) * both).sum((1, 2))
             total[part] += np.divide(apart, made, out=np.zeros(len(made)), where=made > 0)
             pairs[part] += made > 0
-    return np.divide(total, pairs, out=np.full(len(orders), np.nan), where=pairs > 0)
+    means: FloatArray = np.divide(total, pairs, out=np.full(len(orders), np.nan), where=pairs > 0)
+    return means
 
 
 def _signs(orders: IntArray) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:

@@ -333,7 +333,7 @@ class Store:
     @contextlib.contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
         with self._lock, readable(self.folder / FILE):
-            if self._connection.in_transaction:  # within `together`
+            if self._changing():  # within `together`
                 yield self._connection
                 return
             self._connection.execute("BEGIN IMMEDIATE")
@@ -341,9 +341,12 @@ class Store:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
+                if self._changing():  # an error of SQLite may have ended it
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _changing(self) -> bool:
+        return self._connection.in_transaction
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._lock, readable(self.folder / FILE):

@@ -58,7 +58,9 @@ def annotate_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     token: Annotated[
         str | None,
-        typer.Option(envvar="GMLR_TOKEN", help="What people must know to take part; best given as GMLR_TOKEN."),
+        typer.Option(
+            envvar="GMLR_TOKEN", help="What people must know to take part; best given as GMLR_TOKEN."
+        ),
     ] = None,
 ) -> None:
     """Rank labels for pictures, texts or rows, on a page in the browser; several people at once, by name.
@@ -111,7 +113,9 @@ def _suggester(folder: Path, store: Store) -> Callable[[threading.Event], None]:
 @answers_app.command("export")
 def export_command(
     store: StoreFolder,
-    to: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines or Parquet; beside or above the pictures.")],
+    to: Annotated[
+        Path, typer.Argument(help="CSV, TSV, JSON lines or Parquet; beside or above the pictures.")
+    ],
     aggregate: Annotated[
         Aggregate, typer.Option(help="One order an item; `none` keeps a row for every person.")
     ] = Aggregate.none,

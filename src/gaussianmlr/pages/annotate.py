@@ -67,9 +67,7 @@ class _Desk:
         with self._lock:
             now = time.monotonic()
             # Where one answer is enough, nobody is shown what somebody else is at.
-            taken = {
-                item for who, (item, at) in self._claims.items() if who != person and now - at < _CLAIM
-            }
+            taken = {item for who, (item, at) in self._claims.items() if who != person and now - at < _CLAIM}
             if self.wanted:
                 free = [item for item in waiting if item.id not in taken]
                 waiting = free or waiting
@@ -111,8 +109,8 @@ def make_annotate_app(
     token : str, optional
         What requests must know; see `gaussianmlr.pages.guard.Guard`.
     background : callable, optional
-        Runs in a thread of its own while the application lives, such as a model that suggests orders; it is given an
-        event that says when to end.
+        Runs in a thread of its own while the application lives, such as a model that suggests orders; it is
+        given an event that says when to end.
     """
 
     @asynccontextmanager

@@ -12,7 +12,7 @@ const NAME = "gmlr-annotate-name";
 
 let project, person, zoom;
 let item = null, order = [], steps = [], picked = null, queue = null, busy = false;
-let spent = 0, since = 0, sent = null;
+let spent = 0, since = 0, sent = null, askedEmpty = null;
 const ahead = new Map();
 
 const say = (text, kind = "") => {
@@ -113,15 +113,13 @@ function change(next, pick = picked) {
   if (!same(next, order)) steps.push([order, picked]);
   order = next;
   picked = bucketOf(order, pick) >= 0 ? pick : order.at(-1)?.at(-1) ?? null;
+  say(write(order) || "No label");
   render();
 }
 
 function press(label, byKeyboard) {
   if (bucketOf(order, label) >= 0) picked = label;
-  else {
-    change(append(order, label), label);
-    say(`${label} is number ${order.length}`);
-  }
+  else change(append(order, label), label);
   render();
   if (byKeyboard) (byId("labels").querySelector("button") ?? byId("save")).focus();
 }
@@ -192,6 +190,10 @@ async function next() {
 
 const save = (state) => guarded(async () => {
   if (!item) return;
+  if (state === "ranked" && !order.length && askedEmpty !== item.id) {
+    askedEmpty = item.id; // one Enter too many must not become an answer
+    return say("No label is in the order. Save again to say that none applies.");
+  }
   const answer = { person: person.id, state, order: state === "ranked" ? order : [], note: byId("note").value };
   const key = JSON.stringify([item.id, answer]);
   // The same answer sent again after a lost reply counts once; a changed one is another.
@@ -204,7 +206,7 @@ const save = (state) => guarded(async () => {
     say("Not saved", "bad");
     throw error;
   }
-  sent = null;
+  sent = askedEmpty = null;
   const said = found.saved.state === "skipped" ? "skipped" : found.saved.ranking || "none applies";
   byId("note").blur();
   await next();
