@@ -1,6 +1,7 @@
 """`gmlr annotate` as people meet it: a real process, a real browser, and what the store then holds."""
 
 import itertools
+import re
 import signal
 import time
 
@@ -63,10 +64,15 @@ def press(tab, *keys):
         tab.keyboard.press(key)
 
 
+def shows(tab, where, text):
+    """Wait until an element says something; by the browser's driver, since the page allows no eval."""
+    from playwright.sync_api import expect
+
+    expect(tab.locator(where)).to_have_text(text, timeout=30_000)
+
+
 def saved(tab, text):
-    tab.wait_for_function(
-        "wanted => document.getElementById('status').textContent === wanted", arg=f"Saved: {text}"
-    )
+    shows(tab, "#status", f"Saved: {text}")
 
 
 def drag(tab, label, where, height=0.5):
@@ -132,7 +138,7 @@ def test_two_people_at_once_by_keys_and_by_dragging(place, chromium):
         assert found["photo0.png", "Bob"].ranking == "sun > mountain = sky"
         # One Enter says nothing of an item, two say that no label applies; S skips; U takes back.
         press(ann, "Enter")
-        ann.wait_for_function("document.getElementById('status').textContent.startsWith('No label')")
+        shows(ann, "#status", re.compile("^No label is in the order"))
         assert len(held(place)) == 2
         press(ann, "Enter")
         saved(ann, "none applies")
@@ -142,7 +148,7 @@ def test_two_people_at_once_by_keys_and_by_dragging(place, chromium):
         assert (found["photo1.png", "Ann"].state, found["photo1.png", "Ann"].ranking) == ("ranked", "")
         assert found["photo2.png", "Ann"].state == "skipped"
         press(ann, "u")
-        ann.wait_for_function("document.getElementById('item-name').textContent === 'photo2.png'")
+        shows(ann, "#item-name", "photo2.png")
         assert ("photo2.png", "Ann") not in held(place)
         # A second look at what they disagree on shows what the other says.
         ann.get_by_role("button", name="Overview").click()
@@ -191,7 +197,7 @@ def test_the_interface_refuses_what_is_wrong_and_serves_pictures_and_manifests(p
         ann, bob = (client.post("/api/people", json={"name": name}).json()["id"] for name in ("Ann", "Bob"))
 
         def answer(item, **more):
-            given = {"person": ann, "token": f"token-{next(SOME)}", "order": [["sea"]], **more}
+            given = {"person": ann, "token": f"some-token-{next(SOME)}", "order": [["sea"]], **more}
             return client.post(f"/api/items/{item}/answers", json=given)
 
         for bad, status, what in [
