@@ -17,6 +17,7 @@ from gaussianmlr.commands.export import export_command
 from gaussianmlr.commands.info import info_command
 from gaussianmlr.commands.predict import predict_command
 from gaussianmlr.commands.reproduce import reproduce_command
+from gaussianmlr.commands.serve import serve_command
 from gaussianmlr.commands.train import train_command
 from gaussianmlr.data.cli import app as data_app
 
@@ -34,6 +35,7 @@ app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)
 app.command("info")(info_command)
+app.command("serve")(serve_command)
 app.command("reproduce")(reproduce_command)
 app.command("annotate")(annotate_command)
 app.add_typer(answers_app, name="annotations")

@@ -290,6 +290,17 @@ class Prediction:
         {"method": "br", "labels": ["a"], "instances": [{"name": 0, "order": "a",
         "labels": {"a": {"rank": 1, "score": 2.0, "p_relevant": 0.9}}}]}
         """
+        return json.dumps(self.to_dict(*more, confidence=confidence), ensure_ascii=False, indent=indent)
+
+    def to_dict(self, *more: str, confidence: float | None = None) -> dict[str, Any]:
+        """What `to_json` writes, as plain dicts, lists and numbers; arguments as of `to_frame`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Prediction(np.array([[2.0]]), np.array([[0.9]]), ("a",), method="br").to_dict()["instances"]
+        [{'name': 0, 'order': 'a', 'labels': {'a': {'rank': 1, 'score': 2.0, 'p_relevant': 0.9}}}]
+        """
         columns = {name: values.tolist() for name, values in self._columns(more, confidence).items()}
         partial = [] if confidence is None else self.partial_text(confidence)
         instances = []
@@ -301,8 +312,7 @@ class Prediction:
             sure = {"partial": partial[row]} if partial else {}
             plain = name.item() if isinstance(name, np.generic) else name
             instances.append({"name": plain, "order": order, **sure, "labels": labels})
-        whole = {"method": self.method, "labels": list(self.labels), "instances": instances}
-        return json.dumps(whole, ensure_ascii=False, indent=indent)
+        return {"method": self.method, "labels": list(self.labels), "instances": instances}
 
     def _columns(self, more: Sequence[str], confidence: float | None) -> dict[str, npt.NDArray[Any]]:
         found: dict[str, npt.NDArray[Any]] = {"rank": self.ranks, "score": self.scores}

@@ -26,7 +26,7 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model import Inputs
 from gaussianmlr.sources import picture, scaled
 
-__all__ = ["Bad", "Item", "Unread", "check", "located", "read", "stream"]
+__all__ = ["Bad", "Item", "Unread", "check", "located", "number_of", "read", "stream"]
 
 STANDARD_INPUT = "-"
 _ARRAYS = (".npz", ".mat")
@@ -191,7 +191,7 @@ def _table(
             yield Bad(prefix + name, row)
             continue
         try:
-            numbers = [_number(row, column) for column in columns]
+            numbers = [number_of(row, column) for column in columns]
         except DataError as error:
             yield Bad(prefix + name, str(error))
             continue
@@ -213,13 +213,24 @@ def _arrays(path: Path, inputs: Inputs, several: bool) -> Iterator[Item | Bad]:
             yield Item(f"{prefix}{number}", scaled(values[None], inputs)[0])
 
 
-def _number(row: Mapping[str, Any], column: str) -> float:
+def number_of(row: Mapping[str, Any], column: str) -> float:
+    """The finite number in a column of a row, or an error that shows what is there.
+
+    Examples
+    --------
+    >>> number_of({"a": "1.5"}, "a")
+    1.5
+    >>> number_of({"a": "two"}, "a")
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: 'two' in column 'a'; expected a number
+    """
     if column not in row:
         raise DataError(f"no {column!r}; expected a number")
     value = row[column]
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shown = "nothing" if value is None or value == "" else shorten(value)
         raise DataError(f"{shown} in column {column!r}; expected a number") from None
     if not math.isfinite(number):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ Mode = Literal["RGB", "L"]
 Pixels = npt.NDArray[np.uint8]
 WHITE = (255, 255, 255)
 MAX_PIXELS = 89_478_485  # Pillow's own line between a large picture and a decompression bomb
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
 
 def read_image(
@@ -75,15 +77,62 @@ def read_image(
         raise DataError(f"mode is 'RGB' or 'L', not {mode!r}")
     file = Path(path)
     _check_file(file)
+    return _read(file, file, mode, max_pixels, tuple(background))
+
+
+def decode_image(
+    data: bytes,
+    mode: Mode = "RGB",
+    *,
+    name: str = "picture",
+    max_pixels: int = MAX_PIXELS,
+    background: Sequence[int] = WHITE,
+) -> Pixels:
+    """Read a picture that came as bytes from anybody, as `read_image` reads files.
+
+    Only formats that Pillow decodes by itself are read (PNG, JPEG, GIF, BMP, TIFF, WebP, PNM): others start
+    programs or hold scripts.
+
+    Parameters
+    ----------
+    data : bytes
+        The contents of an image file.
+    name : str
+        What messages call it.
+    mode, max_pixels, background
+        As in `read_image`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from PIL import Image
+    >>> from gaussianmlr.data.images import decode_image
+    >>> Image.new("L", (4, 2), 255).save(white := io.BytesIO(), "PNG")
+    >>> decode_image(white.getvalue(), "L").shape
+    (2, 4)
+    """
+    if not data:
+        raise DataError(f"{name}: is empty (0 bytes); expected a picture")
+    return _read(io.BytesIO(data), name, mode, max_pixels, tuple(background), FORMATS)
+
+
+def _read(
+    source: Path | io.BytesIO,
+    file: Path | str,
+    mode: Mode,
+    max_pixels: int,
+    background: tuple[int, ...],
+    formats: Sequence[str] | None = None,
+) -> Pixels:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(file) as image:
+        with Image.open(source, formats=formats) as image:
             width, height = image.size
             if width * height > max_pixels:
                 raise DataError(f"{file}: {width} x {height} pixels; expected at most {max_pixels:,} pixels")
             image.load()
-            return np.asarray(_upright(_flat(image, tuple(background), file), image, mode), dtype=np.uint8)
+            return np.asarray(_upright(_flat(image, background, file), image, mode), dtype=np.uint8)
     except DataError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -107,7 +156,7 @@ def _check_file(file: Path) -> None:
         raise DataError(f"{file}: is empty (0 bytes); expected a picture")
 
 
-def _flat(image: Image.Image, background: tuple[int, ...], file: Path) -> Image.Image:
+def _flat(image: Image.Image, background: tuple[int, ...], file: Path | str) -> Image.Image:
     """Eight bits a channel, nothing transparent."""
     from PIL import Image
 

@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
@@ -34,6 +35,7 @@ def make_app(
     max_body: int = 32 << 20,
     body_seconds: float = 60.0,
     open_paths: Iterable[str] = (),
+    inner: Iterable[Middleware] = (),
     description: str = "",
     lifespan: Callable[[FastAPI], Any] | None = None,
 ) -> FastAPI:
@@ -48,6 +50,8 @@ def make_app(
         For the description of the API at ``/openapi.json``.
     token, max_body, body_seconds, open_paths
         As of `Guard`.
+    inner : iterable of Middleware
+        What requests pass after the guard.
     lifespan : callable, optional
         As of FastAPI: an async context manager around the life of the application.
 
@@ -58,6 +62,8 @@ def make_app(
     >>> [route.path for route in app.routes if isinstance(route, Mount)]
     ['/static']
     """
+    limits: dict[str, Any] = {"token": token, "max_body": max_body, "body_seconds": body_seconds}
+    limits["open_paths"] = tuple(open_paths)
     # The pages for humans that FastAPI brings load scripts from elsewhere.
     app = FastAPI(
         title=title,
@@ -66,9 +72,7 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-    )
-    app.add_middleware(
-        Guard, token=token, max_body=max_body, body_seconds=body_seconds, open_paths=open_paths
+        middleware=[Middleware(Guard, **limits), *inner],
     )
     app.add_exception_handler(DataError, _data_error)
     app.add_exception_handler(HTTPException, _http_error)

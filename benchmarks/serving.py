@@ -1,0 +1,164 @@
+"""`gmlr serve` beside calling the model directly, over loopback, with limits of count and time.
+
+A small table model and a fast backbone for images of 64 x 64. The peer is ``model.predict`` on one instance
+at a time, by the same process that then starts the server and asks it for one instance a request, from 1, 8 and
+64 clients at once; then from ten times as many clients as it lets in, where each is sent away or answered.
+Processor time is the server's own, so that what else the machine does, the client included, is not in it.
+
+Bars: no request is lost, no answer is another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import torch
+from PIL import Image
+
+from gaussianmlr.model import Inputs, Model, build
+from gaussianmlr.pages.serving import read_picture, read_rows
+from gaussianmlr.recipe import Recipe
+from gaussianmlr.sources import Preprocess
+
+REQUESTS, DIFFERENT, LABELS = 200, 32, tuple("abcdefghij")
+Ask = tuple[str, dict[str, Any]]
+
+
+def table_model() -> tuple[Model, list[Ask], Callable[[int], torch.Tensor]]:
+    inputs: Inputs = {"kind": "table", "channels": 64}
+    rows = np.random.default_rng(0).normal(size=(DIFFERENT, 64)).tolist()
+    model = made("mlp", inputs)
+    asks: list[Ask] = [("/predict", {"json": {"rows": [row]}}) for row in rows]
+    return model, asks, lambda place: read_rows([rows[place]], model)
+
+
+def image_model() -> tuple[Model, list[Ask], Callable[[int], torch.Tensor]]:
+    preprocess = Preprocess(size=(64, 64), crop=None, mean=(0.0,), std=(1.0,), channels=1)
+    inputs: Inputs = {"kind": "image", "channels": 1, "size": [64, 64], "preprocess": preprocess.to_dict()}
+    model = made("fast", inputs)
+    files = []
+    for pixels in np.random.default_rng(0).integers(0, 255, (DIFFERENT, 64, 64), dtype=np.uint8):
+        Image.fromarray(pixels).save(stream := io.BytesIO(), "PNG")
+        files.append(stream.getvalue())
+    asks: list[Ask] = [("/predict/files", {"files": {"images": file}}) for file in files]
+    return model, asks, lambda place: read_picture(files[place], model, "x", 10_000)[None]
+
+
+def made(backbone: str, inputs: Inputs) -> Model:
+    torch.manual_seed(0)
+    recipe = Recipe(backbone=backbone)
+    return Model(*build(recipe, len(LABELS), inputs), LABELS, recipe, inputs)
+
+
+async def load(
+    url: str, asks: list[Ask], clients: int, orders: list[str], requests: int
+) -> tuple[float, float, int, int]:
+    """Requests/s, p99 in ms, how many were sent away, how many answers were wrong or missing."""
+    times: list[float] = []
+    sent_away = wrong = 0
+    waiting = iter(range(requests))
+
+    async def client(http: httpx.AsyncClient) -> None:
+        nonlocal sent_away, wrong
+        for number in waiting:
+            path, body = asks[number % DIFFERENT]
+            start = time.perf_counter()
+            while (found := await http.post(path, **body)).status_code == 503:
+                sent_away += 1
+                await asyncio.sleep(0.05)
+            times.append(time.perf_counter() - start)
+            wrong += found.status_code != 200 or first_order(found) != orders[number % DIFFERENT]
+
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
+    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
+        start = time.perf_counter()
+        await asyncio.gather(*(client(http) for _ in range(clients)))
+        seconds = time.perf_counter() - start
+    p99 = 1000 * float(np.quantile(times, 0.99))
+    return requests / seconds, p99, sent_away, wrong + requests - len(times)
+
+
+def first_order(found: httpx.Response) -> str:
+    order: str = found.json()["instances"][0]["order"]
+    return order
+
+
+def processor_seconds(url: str) -> float:
+    found = re.search(r"^process_cpu_seconds_total (\S+)", httpx.get(f"{url}/metrics").text, re.MULTILINE)
+    assert found is not None
+    return float(found.group(1))
+
+
+def server(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, "-m", "gaussianmlr.cli", "serve", str(folder), "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    found = re.search(r"http://\S+:\d+", process.stdout.readline())
+    assert found is not None
+    return process, found.group()
+
+
+def measure(name: str, made: tuple[Model, list[Ask], Callable[[int], torch.Tensor]], folder: Path) -> bool:
+    model, asks, inputs = made
+    orders = [model.predict(inputs(place)).orders[0] for place in range(DIFFERENT)]
+    times = []
+    spent = time.process_time()
+    for number in range(REQUESTS):
+        start = time.perf_counter()
+        model.predict(inputs(number % DIFFERENT)).to_dict()
+        times.append(time.perf_counter() - start)
+    alone = 1000 * (time.process_time() - spent) / REQUESTS
+    direct, slowest = 1 / float(np.mean(times)), 1000 * float(np.quantile(times, 0.99))
+    what = f"{name}, called directly"
+    print(f"{what:<36}{direct:6.0f} instances/s        p99 {slowest:7.1f} ms, {alone:5.2f} ms of a processor")
+    fine = True
+    model.save(folder / name)
+    for clients, places in ((1, 64), (8, 64), (64, 64), (80, 8)):
+        process, url = server(folder / name, "--requests", str(places))
+        try:
+            spent = processor_seconds(url)
+            rate, p99, away, wrong = asyncio.run(load(url, asks, clients, orders, REQUESTS))
+            spent = 1000 * (processor_seconds(url) - spent) / REQUESTS
+        finally:
+            process.terminate()
+            process.wait(60)
+        what = f"{name}, {clients} clients, {places} let in"
+        print(
+            f"{what:<36}{rate:6.0f} requests/s, {rate / direct:4.2f} x, p99 {p99:7.1f} ms, "
+            f"{spent:5.2f} ms of a processor ({spent / alone:.1f} x), {away} sent away, {wrong} lost or wrong",
+            flush=True,
+        )
+        fine &= wrong == 0
+    return fine
+
+
+def main() -> int:
+    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} cores, one thread; "
+        "the client is a Python process on the same machine"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        found = [
+            measure("table", table_model(), Path(folder)),
+            measure("images", image_model(), Path(folder)),
+        ]
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
