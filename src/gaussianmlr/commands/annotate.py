@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gaussianmlr.commands.serve import Host, Port, Token, need_pages
+
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
@@ -52,30 +54,21 @@ def annotate_command(
     people: Annotated[
         int, typer.Option(min=0, help="How many people shall rank each item; 0 = everybody ranks all.")
     ] = 0,
-    host: Annotated[str, typer.Option(help="Address to listen at; any but loopback needs --token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="GMLR_TOKEN", help="What people must know to take part; best given as GMLR_TOKEN."
-        ),
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
 ) -> None:
     """Rank labels for pictures, texts or rows, on a page in the browser; several people at once, by name.
 
     Examples: `gmlr annotate photos/ --labels labels.txt --out answers`, then
     `gmlr annotations export answers photos/manifest.csv` and `gmlr train photos --out run`.
     """
+    need_pages("gmlr annotate")
     from gaussianmlr.annotations import Store, read_items, read_labels
     from gaussianmlr.errors import DataError
+    from gaussianmlr.pages.annotate import make_annotate_app
+    from gaussianmlr.pages.base import check_listening, run_server
 
-    try:
-        from gaussianmlr.pages.annotate import make_annotate_app
-        from gaussianmlr.pages.base import check_listening, run_server
-    except ModuleNotFoundError as error:
-        raise DataError(f"{error.name} is missing: pip install 'gaussianmlr[pages]'") from None
     check_listening(host, token)
     found = read_items(images)
     names = None if labels is None else read_labels(labels)

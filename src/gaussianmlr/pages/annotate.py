@@ -52,7 +52,7 @@ class Who(BaseModel):
     person: int
 
 
-class _Desk:
+class _Room:
     """What the server knows beside the store: who looks at what, and the last overview."""
 
     def __init__(self, store: Store, wanted: int) -> None:
@@ -125,15 +125,15 @@ def make_annotate_app(
             thread.join(timeout=20)
 
     app = make_app(f"gaussianmlr: {title}", token=token, max_body=1 << 20, lifespan=lifespan)
-    desk = _Desk(store, wanted)
-    _add_work(app, desk, title)
-    _add_looks(app, desk)
+    room = _Room(store, wanted)
+    _add_work(app, room, title)
+    _add_looks(app, room)
     return app
 
 
-def _add_work(app: FastAPI, desk: _Desk, title: str) -> None:
+def _add_work(app: FastAPI, room: _Room, title: str) -> None:
     """What ranking needs."""
-    store = desk.store
+    store = room.store
 
     @app.get("/", include_in_schema=False)
     def start() -> FileResponse:
@@ -152,9 +152,9 @@ def _add_work(app: FastAPI, desk: _Desk, title: str) -> None:
     @app.get("/api/next")
     def next_item(person: int) -> dict[str, Any]:
         """The item that the person shall rank now, the ones after it, and how far they are."""
-        items = desk.next_items(person)
+        items = room.next_items(person)
         first = _shown(store, items[0], person) if items else None
-        return {"item": first, "ahead": [item.id for item in items[1:]], "progress": _progress(desk, person)}
+        return {"item": first, "ahead": [item.id for item in items[1:]], "progress": _progress(room, person)}
 
     @app.get("/api/items/{number}")
     def item(number: int, person: int, others: bool = False) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _add_work(app: FastAPI, desk: _Desk, title: str) -> None:
                 for answer in store.answers(number)
                 if answer.person != person and answer.state == "ranked"
             ]
-        return {"item": shown, "ahead": [], "progress": _progress(desk, person)}
+        return {"item": shown, "ahead": [], "progress": _progress(room, person)}
 
     @app.post("/api/items/{number}/answers")
     def answer(number: int, given: Given) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _add_work(app: FastAPI, desk: _Desk, title: str) -> None:
         saved = store.answer(
             number, given.person, order, token=given.token, note=given.note, seconds=given.seconds
         )
-        return {"saved": _answer(saved), "progress": _progress(desk, given.person)}
+        return {"saved": _answer(saved), "progress": _progress(room, given.person)}
 
     @app.post("/api/undo")
     def undo(who: Who) -> dict[str, Any]:
@@ -189,13 +189,13 @@ def _add_work(app: FastAPI, desk: _Desk, title: str) -> None:
             "item": shown,
             "taken": _answer(taken),
             "ahead": [],
-            "progress": _progress(desk, who.person),
+            "progress": _progress(room, who.person),
         }
 
 
-def _add_looks(app: FastAPI, desk: _Desk) -> None:
+def _add_looks(app: FastAPI, room: _Room) -> None:
     """What looking over the work needs."""
-    store = desk.store
+    store = room.store
 
     @app.get("/api/items/{number}/picture")
     def picture(number: int, size: str = "view") -> FileResponse:
@@ -213,7 +213,7 @@ def _add_looks(app: FastAPI, desk: _Desk) -> None:
     ) -> dict[str, Any]:
         """A page of items: all, those people disagree on, those the person has ranked or skipped."""
         mine = {answer.item: answer for answer in store.answers(person=person)}
-        apart = dict(desk.overview().disputed)
+        apart = dict(room.overview().disputed)
         if show == "all":
             some, total = store.items(first=first, count=_PAGE), store.count()
         else:
@@ -236,7 +236,7 @@ def _add_looks(app: FastAPI, desk: _Desk) -> None:
     @app.get("/api/overview")
     def look() -> dict[str, Any]:
         """Progress, time an item, and agreement between people."""
-        seen = desk.overview()
+        seen = room.overview()
         return {
             "items": seen.items,
             "ranked": seen.ranked,
@@ -278,9 +278,9 @@ def _answer(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _progress(desk: _Desk, person: int) -> dict[str, int]:
-    ranked, skipped = desk.store.done(person)
-    return {"ranked": ranked, "skipped": skipped, "items": desk.store.count()}
+def _progress(room: _Room, person: int) -> dict[str, int]:
+    ranked, skipped = room.store.done(person)
+    return {"ranked": ranked, "skipped": skipped, "items": room.store.count()}
 
 
 def _excerpt(item: Item) -> str:
