@@ -14,10 +14,11 @@ from gaussianmlr.annotations.store import Answer, Person, Store
 from gaussianmlr.errors import DataError
 from gaussianmlr.orders import UNKNOWN, to_ranks
 
-__all__ = ["Overview", "Table", "disagreement", "overview", "table"]
+__all__ = ["Overview", "Read", "Table", "disagreement", "overview", "table"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Read = dict[tuple[str, int], IntArray]  # the ranks of an order, by its text and the number of labels
 
 
 class Table(NamedTuple):
@@ -29,8 +30,11 @@ class Table(NamedTuple):
     answers: list[Answer]
 
 
-def table(store: Store) -> Table:
-    """The orders that count, as one array; skipped items are not in it."""
+def table(store: Store, read_before: Read | None = None) -> Table:
+    """The orders that count, as one array; skipped items are not in it.
+
+    Whoever asks often keeps a dict, `read_before`, in which orders stay that were read once.
+    """
     answers = [answer for answer in store.answers() if answer.state == "ranked"]
     labels = store.labels
     items = sorted({answer.item for answer in answers})
@@ -38,7 +42,11 @@ def table(store: Store) -> Table:
     people = [person for person in store.people() if person.id in speaking]
     ranks = np.full((len(items), len(people), len(labels)), UNKNOWN, dtype=np.int64)
     if answers:
-        read = to_ranks([answer.ranking for answer in answers], labels).ranks
+        cache = {} if read_before is None else read_before
+        texts = [(answer.ranking, len(labels)) for answer in answers]
+        if new := list({text for text in texts if text not in cache}):
+            cache.update(zip(new, to_ranks([ranking for ranking, _ in new], labels).ranks))
+        read = np.stack([cache[text] for text in texts])
         known = store.known_labels()
         # Who answered before a label was added said nothing of it.
         limits = np.array([known.get(answer.id, len(labels)) for answer in answers])
@@ -133,8 +141,8 @@ class Overview:
     disputed: list[tuple[int, float]]
 
 
-def overview(store: Store) -> Overview:
-    """Progress, times and agreement at this moment.
+def overview(store: Store, read_before: Read | None = None) -> Overview:
+    """Progress, times and agreement at this moment; `read_before` as in `table`.
 
     Examples
     --------
@@ -148,8 +156,8 @@ def overview(store: Store) -> Overview:
     >>> seen.ranked, [person["name"] for person in seen.people], [item for item, _ in seen.disputed]
     (1, ['Ann', 'Bob'], [1])
     """
-    found = table(store)
-    present = {item.id for item in store.items()}
+    found = table(store, read_before)
+    present = store.present()
     shared = (found.ranks >= 0).any(-1).sum(-1) >= 2
     agreement, tau = _agreement(found.ranks[shared])
     apart = disagreement(found.ranks)

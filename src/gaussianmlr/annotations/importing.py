@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from gaussianmlr._grammar import OrderSyntaxError, parse
@@ -98,22 +98,25 @@ def _read_manifest(file: Path) -> list[Given]:
         if unknown:
             problems.append((number, f"{text!r}: labels behind '?' are unknown; people say which apply"))
             continue
-        note = row.get("note")
-        seconds = row.get("seconds", 0.0)
-        who = str(row.get("ranker") or "")
+        note, seconds, who = (_present(row.get(column)) for column in ("note", "seconds", "ranker"))
         found.append(
-            Given(
-                str(number),
-                (name,),
-                who,
-                ranked,
-                note if isinstance(note, str) else "",
-                float(seconds) if seconds == seconds else 0.0,
-            )
+            Given(str(number), (name,), str(who or ""), ranked, str(note or ""), _seconds(seconds, number))
         )
     if problems:
         raise DataError.of_rows(f"orders of {file} cannot be read", problems, len(frame))
     return found
+
+
+def _present(cell: Any) -> Any:
+    """A cell, or None where it is empty: None, NaN."""
+    return None if cell is None or cell != cell else cell
+
+
+def _seconds(cell: Any, row: int) -> float:
+    try:
+        return float(cell or 0.0)
+    except (TypeError, ValueError):
+        raise DataError(f"row {row}: {shorten(cell)} in column 'seconds'; expected a number") from None
 
 
 class _Row(NamedTuple):

@@ -165,6 +165,10 @@ class Store:
         """How many items are asked about."""
         return int(self._rows("SELECT count(*) FROM items WHERE present = 1")[0][0])
 
+    def present(self) -> set[int]:
+        """The numbers of the items that are asked about."""
+        return {row[0] for row in self._rows("SELECT id FROM items WHERE present = 1")}
+
     # Who answers
 
     def person(self, name: str) -> Person:

@@ -88,6 +88,7 @@ def annotate_command(
 
 def _suggester(folder: Path, store: Store) -> Callable[[threading.Event], None]:
     from gaussianmlr.annotations.suggesting import check_model, suggest_all
+    from gaussianmlr.errors import DataError
     from gaussianmlr.measuring import open_model
     from gaussianmlr.model import read_config
 
@@ -98,7 +99,10 @@ def _suggester(folder: Path, store: Store) -> Callable[[threading.Event], None]:
     name = f"{folder.resolve().name} {str(read_config(inner).get('weights_sha256'))[:12]}"
 
     def work(ended: threading.Event) -> None:
-        suggest_all(model, store, name, going_on=lambda: not ended.is_set())
+        try:
+            suggest_all(model, store, name, going_on=lambda: not ended.is_set())
+        except DataError as error:  # people can go on without
+            typer.echo(f"no more suggestions: {error}", err=True)
 
     return work
 

@@ -7,14 +7,14 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel, Field
 from starlette.responses import FileResponse, Response
 
 from gaussianmlr._grammar import parse
-from gaussianmlr.annotations.agreeing import Overview, overview
+from gaussianmlr.annotations.agreeing import Overview, Read, overview
 from gaussianmlr.annotations.exporting import manifest_of
 from gaussianmlr.annotations.store import Answer, Item, Store
 from gaussianmlr.annotations.thumbnails import picture_file
@@ -25,7 +25,7 @@ __all__ = ["make_annotate_app"]
 
 _AHEAD = 3  # items that the browser fetches before they are asked for
 _CLAIM = 120.0  # seconds that an item is left to the person it was shown to
-_REST = 2.0  # seconds between two computations of the agreement
+_REST = 2.0  # seconds that an overview is good enough for
 _PAGE = 60
 
 
@@ -52,6 +52,14 @@ class Who(BaseModel):
     person: int
 
 
+class _Seen(NamedTuple):
+    """An overview, of which state of the store it is, and until when it is good enough."""
+
+    revision: tuple[int, int, int]
+    good_until: float
+    overview: Overview
+
+
 class _Room:
     """What the server knows beside the store: who looks at what, and the last overview."""
 
@@ -59,7 +67,9 @@ class _Room:
         self.store, self.wanted = store, wanted
         self._lock = threading.Lock()
         self._claims: dict[int, tuple[int, float]] = {}  # person -> item, when
-        self._seen: tuple[tuple[int, int, int], float, Overview] | None = None
+        self._computing = threading.Lock()
+        self._read: Read = {}
+        self._seen: _Seen | None = None
 
     def next_items(self, person: int) -> list[Item]:
         """What the person shall see now, and what comes then."""
@@ -76,16 +86,25 @@ class _Room:
         return waiting[: _AHEAD + 1]
 
     def overview(self) -> Overview:
-        """The overview, computed anew when something changed, and not all the time."""
+        """The overview, computed anew when something changed; while one computes, others get the last."""
         revision = self.store.revision()
-        with self._lock:
-            fresh = self._seen is not None and (
-                self._seen[0] == revision or time.monotonic() - self._seen[1] < _REST
-            )
-            if not fresh:
-                self._seen = (revision, time.monotonic(), overview(self.store))
-            assert self._seen is not None
-            return self._seen[2]
+        seen = self._seen
+        if seen is not None and (seen.revision == revision or time.monotonic() < seen.good_until):
+            return seen.overview
+        if seen is not None and not self._computing.acquire(blocking=False):
+            return seen.overview
+        if seen is None:
+            self._computing.acquire()
+        try:
+            if self._seen is None or self._seen.revision != revision:
+                began = time.monotonic()
+                found = overview(self.store, self._read)
+                ended = time.monotonic()
+                # A large store may spend a fifth of a core on it, no more.
+                self._seen = _Seen(revision, ended + max(_REST, 4 * (ended - began)), found)
+            return self._seen.overview
+        finally:
+            self._computing.release()
 
 
 def make_annotate_app(

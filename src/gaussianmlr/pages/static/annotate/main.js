@@ -22,6 +22,16 @@ const say = (text, kind = "") => {
 const complain = (error) => { byId("problem").textContent = error ? error.message : ""; };
 const token = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
 
+/** The name this browser keeps, or a new one; a browser that keeps nothing asks again. */
+function remembered(name) {
+  try {
+    if (name !== undefined) localStorage.setItem(NAME, name);
+    return localStorage.getItem(NAME);
+  } catch {
+    return null;
+  }
+}
+
 // Time an item counts only while the page is seen.
 const startClock = () => { spent = 0; since = performance.now(); };
 const clock = () => spent + (document.hidden ? 0 : performance.now() - since);
@@ -227,7 +237,7 @@ const undo = () => guarded(async () => {
 
 async function join(name) {
   person = await ask("/api/people", { json: { name } });
-  localStorage.setItem(NAME, person.name);
+  remembered(person.name);
   byId("who").textContent = person.name;
   byId("who").setAttribute("aria-label", `You are ${person.name}. Somebody else?`);
   queue = null;
@@ -291,11 +301,13 @@ async function begin() {
   byId("go-work").addEventListener("click", () => guarded(async () => { queue = null; await next(); }));
   byId("who").addEventListener("click", () => { show("join"); byId("name").focus(); });
   for (const name of Object.keys(tools)) byId(`tool-${name}`).addEventListener("click", tools[name]);
+  byId("picture").addEventListener("error", () =>
+    complain(new Error("This picture cannot be shown: the file is damaged or gone. Skip it, or mend the file.")));
   byId("zoom-in").addEventListener("click", () => zoom.by(1.5));
   byId("zoom-out").addEventListener("click", () => zoom.by(1 / 1.5));
   byId("zoom-fit").addEventListener("click", zoom.toggle);
   document.addEventListener("keydown", onKey);
-  const known = localStorage.getItem(NAME);
+  const known = remembered();
   if (known) return join(known);
   show("join");
   byId("name").focus();
