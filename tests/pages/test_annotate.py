@@ -176,6 +176,9 @@ def test_light_dark_and_small_screens(place, chromium):
             press(tab, "1", "2")
             colours.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
             assert all(name.strip() for name in names_of_controls(tab))
+            # While one picture is looked at, the next ones come.
+            fetched = tab.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
+            assert any("/api/items/2/picture" in name for name in fetched)
         assert len(colours) == 2
         tab.set_viewport_size({"width": 360, "height": 740})
         for view in ("#work", "#look"):
@@ -281,12 +284,12 @@ def test_from_answers_to_a_model(tmp_path):
     assert "40 orders" in done.output
     shown = run(app, ["annotations", "show", str(tmp_path / "store")])
     assert "Ann: 40 ranked, 0 skipped" in shown.output
-    checked = gmlr("data", "check", tmp_path / "out.csv")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    trained = gmlr(
-        "train", tmp_path / "out.csv", "--out", tmp_path / "run", "--epochs", 1, "--backbone", "mlp"
-    )
-    assert trained.returncode == 0, trained.stderr
+    checked = run(app, ["data", "check", str(tmp_path / "out.csv")])
+    assert checked.exit_code == 0, checked.output
+    training = ["train", tmp_path / "out.csv", "--out", tmp_path / "run", "--epochs", 1, "--backbone", "mlp"]
+    trained = run(app, list(map(str, training)))
+    assert trained.exit_code == 0, trained.output
+    assert (tmp_path / "run" / "model" / "config.json").is_file()
     from gaussianmlr.data import read_table
 
     assert read_table(tmp_path / "out.csv").orders() == orders
