@@ -168,6 +168,10 @@ def names_of_controls(tab):
     )
 
 
+def fetched(tab):
+    return tab.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
+
+
 def test_light_dark_and_small_screens(place, chromium):
     with serving(place) as server:
         colours = set()
@@ -177,8 +181,10 @@ def test_light_dark_and_small_screens(place, chromium):
             colours.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
             assert all(name.strip() for name in names_of_controls(tab))
             # While one picture is looked at, the next ones come.
-            fetched = tab.evaluate("performance.getEntriesByType('resource').map((one) => one.name)")
-            assert any("/api/items/2/picture" in name for name in fetched)
+            end = time.monotonic() + 30
+            while not any("/api/items/2/picture" in name for name in fetched(tab)):
+                assert time.monotonic() < end, fetched(tab)
+                tab.wait_for_timeout(100)
         assert len(colours) == 2
         tab.set_viewport_size({"width": 360, "height": 740})
         for view in ("#work", "#look"):
