@@ -62,8 +62,8 @@ def main() -> int:
     ranks = torch.randint(0, 4, (options.instances, len(LABELS)))
     recipe = Recipe(backbone="mlp", epochs=options.epochs, rate=1e-3, batch_size=64, clip=1.0)
     data = Arrays(x, ranks)
-    # One epoch of both first: it warms up, and shows that they take the same steps. Over hundreds of steps
-    # of Adam the smallest difference of rounding would grow.
+    # One epoch of both first: it warms up, and shows that they take the same steps. After all
+    # 750 steps they were seen to differ by 0.04, so that only the start is compared.
     once = recipe.replace(epochs=1)
     state = fit(once, data, None, labels=LABELS, accelerator="cpu").model.network.state_dict()
     apart = max(

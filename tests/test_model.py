@@ -10,8 +10,10 @@ from torch import nn
 import gaussianmlr
 from gaussianmlr import DataError, methods
 from gaussianmlr.batches import Arrays
+from gaussianmlr.calibration import Calibration
 from gaussianmlr.data import RankedData
 from gaussianmlr.fitting import evaluate, fit
+from gaussianmlr.model import join
 from gaussianmlr.recipe import Recipe
 
 LABELS = ("sky", "sea", "sun")
@@ -45,6 +47,35 @@ def test_a_saved_model_reads_the_same(fitted, saved):
     assert again.recipe == model.recipe
     assert again.about["fingerprint"] == "abc"
     assert set(again.about["versions"]) >= {"torch", "gaussianmlr", "python"}
+
+
+def test_members_are_averaged_and_saved_as_one(tmp_path):
+    data = make_data()
+    recipe = Recipe(backbone="mlp", epochs=1, head_settings={"hidden": 8})
+    several = [fit(recipe.replace(seed=seed), data, None, labels=LABELS).model for seed in range(3)]
+    whole = join(several)
+    x = data.inputs[:5]
+    means = torch.stack([one.read(x).scores for one in several]).mean(0)
+    torch.testing.assert_close(whole.read(x).scores, means)
+    loaded = gaussianmlr.load(whole.save(tmp_path / "model"))
+    assert loaded.members == whole.members == 3
+    assert torch.equal(loaded.read(x).scores, whole.read(x).scores)
+    assert join(several[:1]) is several[0]
+    for one, (relevance, pairs) in zip(several, [(1, 2), (2, 2), (4, 2)]):
+        one.calibration = Calibration(relevance, pairs)
+    found = join(several).calibration
+    assert (found.relevance, found.pairs) == pytest.approx((2, 2))
+    with pytest.raises(DataError, match="belongs to one network"):
+        gaussianmlr.load(tmp_path / "model", backbone=nn.Identity())
+
+
+def test_weights_of_validation_rows_count_in_the_loss():
+    data = make_data()
+    recipe = Recipe(backbone="mlp", epochs=1, head_settings={"hidden": 8})
+    few = Arrays(data.inputs[:20], data.ranks[:20])
+    all_rows = Arrays(data.inputs[:40], data.ranks[:40], torch.arange(40) < 20)
+    one, two = (fit(recipe, data, part, labels=LABELS).result.history[0] for part in (few, all_rows))
+    assert two["loss"] == pytest.approx(one["loss"])
 
 
 def test_no_pickle_and_nothing_half_written(fitted, saved):

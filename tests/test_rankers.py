@@ -104,6 +104,23 @@ def test_no_instances_and_nobody_there(method):
     assert rankers.aggregate(np.full((1, 3, 4), -1), method).tolist() == [[-1] * 4]
 
 
+@pytest.mark.parametrize("method", ["mean_rank", "borda"])
+def test_a_weight_is_a_repetition(method):
+    rng = np.random.default_rng(0)
+    table = rng.integers(-1, 4, size=(1, 6, 5))
+    for _ in range(20):
+        weights = rng.integers(0, 4, size=6)
+        weights[0] = 1  # somebody is there
+        expected = rankers.aggregate(table.repeat(weights, axis=1), method)
+        np.testing.assert_array_equal(rankers.aggregate(table, method, weights[None]), expected)
+    with pytest.raises(DataError, match="ranker 1 has weight -1"):
+        rankers.aggregate(table, method, [[1, -1, 1, 1, 1, 1]])
+    with pytest.raises(DataError, match="expected weights of shape"):
+        rankers.aggregate(table, method, [1.0])
+    with pytest.raises(DataError, match="alike"):
+        rankers.aggregate(table, "kemeny", weights[None])
+
+
 def test_equal_means_tie_exactly():
     # thirds: 1 + 2 + 2 and 2 + 2 + 1 over three rankers, though summed in another order
     table = [[[2, 1], [1, 2], [1, 1], [1, 1], [1, 1], [2, 1], [1, 2]]]

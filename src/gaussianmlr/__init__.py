@@ -13,6 +13,7 @@ from gaussianmlr._version import __version__
 if TYPE_CHECKING:
     from gaussianmlr.classic import CalibratedRanker, DummyRanker, NeighbourRanker
     from gaussianmlr.errors import DataError
+    from gaussianmlr.estimator import GaussianMLR, MultiLabelRanker
     from gaussianmlr.model import load
     from gaussianmlr.orders import (
         Ranks,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from . import (
         backbones,
+        calibration,
         data,
         features,
         heads,
@@ -38,12 +40,14 @@ if TYPE_CHECKING:
         network,
         normal,
         orders,
+        plots,
         rankers,
         scorers,
     )
 
 _MODULES = (
     "backbones",
+    "calibration",
     "data",
     "features",
     "heads",
@@ -53,6 +57,7 @@ _MODULES = (
     "network",
     "normal",
     "orders",
+    "plots",
     "rankers",
     "scorers",
 )
@@ -60,6 +65,8 @@ _HOMES = {
     "CalibratedRanker": "classic",
     "DataError": "errors",
     "DummyRanker": "classic",
+    "GaussianMLR": "estimator",
+    "MultiLabelRanker": "estimator",
     "NeighbourRanker": "classic",
     "Prediction": "prediction",
     "Ranks": "orders",
@@ -78,11 +85,14 @@ __all__ = [
     "CalibratedRanker",
     "DataError",
     "DummyRanker",
+    "GaussianMLR",
+    "MultiLabelRanker",
     "NeighbourRanker",
     "Prediction",
     "Ranks",
     "__version__",
     "backbones",
+    "calibration",
     "data",
     "densify",
     "features",
@@ -96,6 +106,7 @@ __all__ = [
     "normal",
     "orders",
     "pairs",
+    "plots",
     "rankers",
     "scorers",
     "to_lists",

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.methods import Reading
-from gaussianmlr.orders import densify, to_lists, to_ranks, to_text
+from gaussianmlr.orders import to_ranks
+from gaussianmlr.prediction import Prediction
 from gaussianmlr.rankers import aggregate
 
 IntArray = npt.NDArray[np.int64]
@@ -35,24 +36,38 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     """
 
     labels: Any
+    labels_: tuple[str, ...]
+
+    @property
+    def _method_name(self) -> str:
+        return type(self).__name__
 
     @abstractmethod
     def _read(self, X: Any) -> Reading:
         """What the fitted estimator says of checked inputs."""
 
+    def predict_full(self, X: Any) -> Prediction:
+        """Everything the estimator says, as one `Prediction`; all other predictions are read from it."""
+        check_is_fitted(self)
+        reading = self._read(check_inputs(self, X, reset=False))
+        names = tuple(X.index) if hasattr(X, "iloc") else ()
+        return Prediction.from_reading(reading, self.labels_, method=self._method_name, names=names)
+
     def predict(self, X: Any) -> Any:
         """Ranks [N, K]: 0 = irrelevant, larger = more significant, equal = tied."""
-        return self._give(self._ranks(X), X)
+        return self._give(self.predict_full(X).ranks, X)
 
     def decision_function(self, X: Any) -> Any:
         """Scores [N, K]: larger = more significant, above zero = relevant."""
-        return self._give(self._reading(X).scores.double().numpy(), X)
+        return self._give(self.predict_full(X).scores, X)
 
     def predict_proba(self, X: Any) -> Any:
         """P(relevant) [N, K]; above one half just where `predict` says relevant."""
-        return self._give(self._reading(X).p_relevant.double().numpy(), X)
+        return self._give(self.predict_full(X).p_relevant, X)
 
-    def predict_order(self, X: Any, *, form: Literal["text", "lists"] = "text") -> list[Any]:
+    def predict_order(
+        self, X: Any, *, form: Literal["text", "lists"] = "text", confidence: float | None = None
+    ) -> list[Any]:
         """Orders as texts, ``"mountain > sky = cloud"``, or as lists of buckets.
 
         Parameters
@@ -61,11 +76,18 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
             Inputs.
         form : {"text", "lists"}
             As `gaussianmlr.to_text` or as `gaussianmlr.to_lists` writes them.
+        confidence : float, optional
+            Say only what is sure, each comparison with this probability: partial orders as texts, see
+            `Prediction.partial_text`. For methods with sigma.
         """
         if form not in ("text", "lists"):
             raise DataError(f"form is 'text' or 'lists', not {form!r}")
-        ranks = self._ranks(X)
-        return to_text(ranks, self.labels_) if form == "text" else to_lists(ranks, self.labels_)
+        found = self.predict_full(X)
+        if confidence is None:
+            return list(found.orders if form == "text" else found.lists)
+        if form == "lists":
+            raise DataError("a partial order is no list of buckets; leave form out, or confidence")
+        return found.partial_text(confidence)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean Kendall's tau-b of the predicted orders, weighted where weights are given.
@@ -81,7 +103,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """
         from gaussianmlr.scorers import measure
 
-        scores = self._reading(X).scores.double().numpy()
+        scores = self.predict_full(X).scores
         return measure("tau_b", scores, read_orders(y, self.labels_)[0], sample_weight)
 
     def set_output(self, *, predict: Literal["default", "pandas"] | None = None) -> Self:
@@ -105,27 +127,20 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.array(self.labels_, dtype=object)
 
-    def _reading(self, X: Any) -> Reading:
-        check_is_fitted(self)
-        return self._read(_inputs(self, X, reset=False))
-
-    def _ranks(self, X: Any) -> IntArray:
-        return densify(self._reading(X).scores)
-
     def _give(self, values: npt.NDArray[Any], X: Any) -> Any:
         config = getattr(self, "_sklearn_output_config", {})
         if config.get("predict", "default") == "default":
-            return values
+            return values.copy()  # people may write into what they get, a Prediction never changes
         import pandas as pd
 
-        return pd.DataFrame(values, columns=list(self.labels_), index=getattr(X, "index", None))
+        return pd.DataFrame(values, columns=list(self.labels_), index=X.index if hasattr(X, "iloc") else None)
 
     def _training(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check training data; sets `labels_`, `n_features_in_` and `feature_names_in_`."""
         if y is None:
             name = type(self).__name__
             raise DataError(f"{name} requires y to be passed, but the target y is None; expected orders")
-        inputs = _inputs(self, X, reset=True)
+        inputs = check_inputs(self, X, reset=True)
         ranks, self.labels_ = read_orders(y, self.labels, keep_rankers=True)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"X has {inputs.shape[0]} rows and y {len(ranks)}; expected as many")
@@ -193,7 +208,8 @@ def check_weights(weights: Any, count: int) -> FloatArray:
     return array
 
 
-def _inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
+def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
+    """Finite numbers [N, D], dense or CSR; with `reset`, their columns are what is expected from now on."""
     kinds = [np.float64, np.float32]
     return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
 

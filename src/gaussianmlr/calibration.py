@@ -162,6 +162,17 @@ def compare(
         The temperatures.
     bins : int
         Of `metrics.reliability`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> mu = torch.randn(2000, 5, generator=torch.Generator().manual_seed(0))
+    >>> truth = mu + torch.randn(2000, 5, generator=torch.Generator().manual_seed(1))
+    >>> ranks = (truth > 0) * (truth.argsort(1).argsort(1) + 1)
+    >>> too_sure = Reading(mu, torch.special.ndtr(mu / 0.5), mu, torch.full_like(mu, 0.5))
+    >>> found = compare(too_sure, ranks, Calibration(relevance=2.0, pairs=2.0))["relevance"]
+    >>> found.ece_after < 0.02 < found.ece_before
+    True
     """
     both = (reading, calibration.apply(reading))
     chances = {"relevance": [one.p_relevant for one in both]}

@@ -65,7 +65,7 @@ def _options(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for models, numbers and the picture.")] = Path("demo"),
-    images: Annotated[int, typer.Option(help="Training images an epoch.")] = 4_000,
+    images: Annotated[int, typer.Option(help="Training images an epoch.")] = 2_500,
     epochs: Annotated[int, typer.Option(help="Epochs.")] = 6,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:

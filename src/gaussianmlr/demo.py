@@ -23,8 +23,8 @@ from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher
 
 SETTING = Setting(name="demo", factor="scale", scale=(0.7, 2.2), canvas=112, count=(1, 4))
-RECIPE = Recipe(epochs=6, batch_size=32, rate=3e-3, select="loss")
-IMAGES = 4_000  # an epoch
+RECIPE = Recipe(epochs=6, batch_size=16, optimizer="muon", rate=5e-3, select="loss")
+IMAGES = 2_500  # an epoch
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,6 @@ def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
     figure, axes = plt.subplots(
         2, count, figsize=(2.6 * count, 5.4), height_ratios=[1, 0.8], layout="constrained", squeeze=False
     )
-    span = prediction.significance.min() - 2, prediction.significance.max() + 2
     for column, (picture, curves) in enumerate(axes.T):
         picture.imshow(batch.images[column, 0], cmap="gray", vmin=0, vmax=255)
         picture.set_xticks([])
@@ -141,7 +140,9 @@ def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
         one = prediction[column]
         there = batch.ranks[column] > 0
         display = GaussianDisplay(one.significance[0], one.sigma[0], one.labels, named=there)
-        display.plot(curves, span=span)
+        # What is not there may be anywhere left of zero; what is there should be told apart.
+        furthest = float((one.significance[0] + 3 * one.sigma[0])[there].max())
+        display.plot(curves, span=(-0.4 * furthest, 1.05 * furthest))
         curves.set_xlabel("significance; left of 0: not there", fontsize=8)
     figure.suptitle(
         "What GaussianMLR says of unseen digits: the larger a digit, the more significant", fontsize=12

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -19,13 +21,13 @@ from gaussianmlr.calibration import Calibration
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
-from gaussianmlr.network import Network, make_network
+from gaussianmlr.network import Ensemble, Network, make_network
 from gaussianmlr.recipe import Recipe
 
 if TYPE_CHECKING:
     from gaussianmlr.prediction import Prediction
 
-__all__ = ["Inputs", "Model", "build", "load", "read_config", "versions"]
+__all__ = ["Inputs", "Model", "build", "join", "load", "read_config", "versions"]
 
 FORMAT = "gaussianmlr-model"
 FORMAT_VERSION = 1
@@ -49,8 +51,8 @@ class Model:
 
     Attributes
     ----------
-    network : Network
-        Backbone and head.
+    network : Network or Ensemble
+        Backbone and head, or several of them.
     method : Method
         How outputs are read.
     labels : tuple of str
@@ -75,13 +77,18 @@ class Model:
     torch.Size([2, 3])
     """
 
-    network: Network
+    network: Network | Ensemble
     method: Method
     labels: tuple[str, ...]
     recipe: Recipe
     inputs: Inputs
     about: dict[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
+
+    @property
+    def members(self) -> int:
+        """How many networks it averages."""
+        return len(self.network.members) if isinstance(self.network, Ensemble) else 1
 
     @torch.no_grad()
     def read(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Reading:
@@ -116,7 +123,8 @@ class Model:
         return Prediction.from_reading(reading, self.labels, method=self.method.name)
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
-        outputs: dict[str, Tensor] = self.network(as_input(x))
+        kind = next(self.network.parameters()).dtype
+        outputs: dict[str, Tensor] = self.network(x.double() if kind == torch.float64 else as_input(x))
         return outputs
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -163,6 +171,7 @@ class Model:
             "weights_sha256": _sha256(folder / _WEIGHTS),
             "method": self.method.name,
             "labels": list(self.labels),
+            "members": self.members,
             "inputs": self.inputs,
             "recipe": self.recipe.to_dict(),
             "calibration": None if self.calibration is None else vars(self.calibration),
@@ -289,7 +298,15 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         calibration = None if temperatures is None else Calibration(**temperatures)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / _CONFIG} was changed: {error}") from None
-    network, method = build(_without_downloads(recipe), len(labels), inputs, backbone)
+    network: Network | Ensemble
+    members = config.get("members", 1)
+    if members > 1:
+        if backbone is not None:
+            raise DataError("a backbone of your own belongs to one network, and this model has several")
+        made = [build(_without_downloads(recipe), len(labels), inputs) for _ in range(members)]
+        network, method = Ensemble([one for one, _ in made]), made[0][1]
+    else:
+        network, method = build(_without_downloads(recipe), len(labels), inputs, backbone)
     try:
         network.load_state_dict(load_file(weights))
     except (RuntimeError, SafetensorError) as error:
@@ -297,6 +314,39 @@ def load(path: str | Path, *, backbone: nn.Module | None = None) -> Model:
         raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
     network.eval()
     return Model(network, method, labels, recipe, inputs, about, calibration)
+
+
+def join(models: Sequence[Model]) -> Model:
+    """One model of several that were trained apart on the same labels and inputs; their outputs are averaged.
+
+    Examples
+    --------
+    >>> from gaussianmlr.recipe import Recipe
+    >>> recipe, inputs = Recipe(backbone="mlp"), {"kind": "table", "channels": 2}
+    >>> join([Model(*build(recipe, 2, inputs), ("a", "b"), recipe, inputs) for _ in range(3)]).members
+    3
+    """
+    first = models[0]
+    if len(models) == 1:
+        return first
+    images = sum(model.about.get("images", 0) for model in models)
+    seconds = round(sum(model.about.get("seconds", 0.0) for model in models), 1)
+    of_one = ("metrics", "measured_on", "calibration_error")
+    about = {name: value for name, value in first.about.items() if name not in of_one}
+    known = [model.calibration for model in models if model.calibration is not None]
+    calibration = None
+    if len(known) == len(models):  # temperatures multiply, so their mean is the geometric one
+        relevance = math.prod(one.relevance for one in known) ** (1 / len(known))
+        calibration = Calibration(relevance, math.prod(one.pairs for one in known) ** (1 / len(known)))
+    return Model(
+        Ensemble([model.network for model in models]),
+        first.method,
+        first.labels,
+        first.recipe,
+        first.inputs,
+        {**about, "images": images, "seconds": seconds},
+        calibration,
+    )
 
 
 def versions() -> dict[str, str]:

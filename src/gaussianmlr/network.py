@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gaussianmlr import backbones
@@ -45,6 +46,36 @@ class Network(nn.Module):
     def layers(self) -> nn.ModuleDict:
         """By the name of an output, the part that belongs to it alone; see `methods.begin_stage`."""
         return self.head.layers
+
+
+class Ensemble(nn.Module):
+    """Networks of one shape, trained apart: their mean outputs.
+
+    Means of scores, log-odds and significances are better than those of one network where data are few;
+    significances should be learned in the canonical gauge, which all members share.
+
+    Parameters
+    ----------
+    members : sequence of Network
+        Networks that give the same outputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gaussianmlr import methods
+    >>> make = lambda: make_network(methods.make("gmlr"), labels=3, channels=5, backbone="mlp", head="linear")
+    >>> Ensemble([make(), make()])(torch.zeros(2, 5))["mu"].shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Mean outputs by name."""
+        found = [member(x) for member in self.members]
+        return {name: torch.stack([one[name] for one in found]).mean(0) for name in found[0]}
 
 
 def make_network(

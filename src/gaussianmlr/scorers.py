@@ -55,6 +55,13 @@ class RankingScorer:
     ----------
     name : str
         A name in `available`.
+
+    Examples
+    --------
+    >>> from gaussianmlr import DummyRanker
+    >>> ranker = DummyRanker().fit([[0.0], [1.0]], ["sky > sea", "sky > sea"])
+    >>> RankingScorer("tau_b")(ranker, [[2.0]], ["sky > sea"])
+    1.0
     """
 
     name: str

@@ -19,6 +19,7 @@ from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Sett
 from gaussianmlr.data.images import read_image
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model import Inputs
+from gaussianmlr.presets import preset
 from gaussianmlr.recipe import Recipe
 
 __all__ = ["Pictures", "Source", "default_recipe", "find_data", "open_data", "scaled"]
@@ -184,19 +185,27 @@ def find_data(
     return read_table(root, labels=labels, features=features, **grading)
 
 
-def default_recipe(found: RankedData | Setting) -> Recipe:
-    """A recipe that suits the kind of data.
+def default_recipe(found: RankedData | Setting, name: str | None = None) -> Recipe:
+    """A recipe that suits the kind of data: that of a preset, or one that needs nothing installed.
+
+    Parameters
+    ----------
+    found : RankedData or Setting
+        The data, as `find_data` gives it.
+    name : {"paper", "cpu", "smoke"}, optional
+        A preset. Without it, that for a CPU; but for pictures, whose preset has a backbone from
+        another package, a small network trained from nothing.
 
     Examples
     --------
-    >>> default_recipe(find_data("gray-s")).backbone
-    'fast'
+    >>> default_recipe(find_data("gray-s")).backbone, default_recipe(find_data("gray-s"), "paper").backbone
+    ('fast', 'resnet18')
     """
     if isinstance(found, Setting):
-        return Recipe(backbone="fast", epochs=3, batch_size=32, fresh=True)
-    if found.kind == "images":
-        return Recipe(backbone="fast", epochs=30, batch_size=32)
-    return Recipe(backbone="mlp", epochs=40, batch_size=64, rate=1e-3)
+        return preset(name or "cpu", "canvas")
+    if found.kind != "images":
+        return preset(name or "cpu", "table")
+    return Recipe(backbone="fast", epochs=30, batch_size=32) if name is None else preset(name, "photo")
 
 
 def open_data(

@@ -353,15 +353,16 @@ class _Run:
             ranks = fabric.to_device(batch.ranks)
             with fabric.autocast():
                 outputs = network(x)
-            loss = self.method.loss(outputs, ranks, stage=stage, reduction="sum", **self.weighted)
-            sums[0] += loss.double()
-            sums[1] += len(ranks)
+            losses = self.method.loss(outputs, ranks, stage=stage, reduction="none", **self.weighted).double()
+            weights = None if batch.weights is None else fabric.to_device(batch.weights).double()
+            sums[0] += losses.sum() if weights is None else losses @ weights
+            sums[1] += len(ranks) if weights is None else weights.sum()
             measures.update(self.method.read(outputs).scores.float(), ranks)
         for module, mode in training:
             module.training = mode
         sums = reduced(fabric, sums, "sum")
         found = {name: float(value) for name, value in measures.compute().items()}
-        return {"loss": float(sums[0] / sums[1]), **found}
+        return {"loss": float(sums[0] / sums[1].clamp(min=1e-12)), **found}
 
     def _remember(self, row: dict[str, Any], keep: nn.Module) -> None:
         """Keep the weights of the epoch where it is the best so far."""

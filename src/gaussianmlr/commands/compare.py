@@ -6,12 +6,11 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from gaussianmlr.data import RankedData, Setting
     from gaussianmlr.judging import Comparison
     from gaussianmlr.recipe import Recipe
 
@@ -84,14 +83,14 @@ def compare_command(
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.comparing import DEFAULT, compare
     from gaussianmlr.console import ConsoleWatcher
-    from gaussianmlr.sources import find_data
+    from gaussianmlr.sources import default_recipe, find_data
 
     watcher = ConsoleWatcher(quiet, lines=False)
     names = [one.strip() for text in method or () for one in text.split(",") if one.strip()]
     try:
         found = find_data(data, threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
-            _base(found, preset),
+            default_recipe(found, preset),
             file=recipe,
             settings=settings or (),
             backbone=backbone,
@@ -127,18 +126,6 @@ def compare_command(
         return
     _show(comparison)
     typer.echo(f"\ntables and picture: {out}/comparison.md, .tex, .csv, .json and .png")
-
-
-def _base(found: RankedData | Setting, name: str | None) -> Recipe:
-    """The settings that suit the data, or those of a preset for its kind."""
-    from gaussianmlr.data import Setting
-    from gaussianmlr.presets import preset
-    from gaussianmlr.sources import default_recipe
-
-    if name is None:
-        return default_recipe(found)
-    kinds: dict[str, Any] = {"features": "table", "images": "photo", "orders": "table"}
-    return preset(name, "canvas" if isinstance(found, Setting) else kinds[found.kind])  # type: ignore[arg-type]
 
 
 def _refuse_lost(settings: Sequence[str], recipe: Recipe, names: Sequence[str]) -> None:

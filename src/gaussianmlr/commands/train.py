@@ -20,6 +20,10 @@ def train_command(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder of the run; the model ends up in OUT/model.")],
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Settings to begin with: cpu, paper (the paper's; a GPU is wise) or smoke."),
+    ] = None,
     recipe: Annotated[
         Path | None, typer.Option(help="TOML or JSON with any settings of the training.")
     ] = None,
@@ -84,7 +88,7 @@ def train_command(
     try:
         found = find_data(data, threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
-            default_recipe(found),
+            default_recipe(found, preset),
             file=recipe,
             settings=settings or (),
             supervision=supervision,

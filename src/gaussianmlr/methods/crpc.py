@@ -12,6 +12,7 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
+from gaussianmlr.normal import single_or_better
 
 Vote = Literal["correct", "published"]
 
@@ -66,7 +67,7 @@ class Crpc(Method):
 
     def read(self, outputs: Outputs) -> Reading:
         """Votes minus the virtual label's."""
-        return Reading.of_scores(vote_scores(torch.sigmoid(outputs["pair"].float()), self.vote))
+        return Reading.of_scores(vote_scores(torch.sigmoid(single_or_better(outputs["pair"])), self.vote))
 
 
 def vote_scores(chance: Tensor, vote: Vote = "correct") -> Tensor:

@@ -122,8 +122,7 @@ def recipe_of(cell: Cell) -> Recipe:
 
     kind: Any = cell.kind
     recipe = preset(cell.preset, kind, method=cell.method, supervision=cell.supervision)
-    # Images cost nothing to draw, so none is shown twice, but where the paper's settings are wanted.
-    recipe = recipe.replace(seed=cell.seed, fresh=cell.kind == "canvas" and cell.preset != "paper")
+    recipe = recipe.replace(seed=cell.seed)
     if cell.preset == "smoke" and cell.kind == "canvas":
         recipe = recipe.replace(backbone_settings={**recipe.backbone_settings, "widths": [8, 16, 16]})
     for text in cell.settings:

@@ -171,8 +171,10 @@ def _run_part(
         return Pictures(data.subset(rows), _preprocess())
 
     run = folder / f"part-{number}"
+    # Nothing is held out, so nothing can be chosen by it; features leave nothing to freeze.
+    chosen_by_nothing = recipe.replace(select="last", freeze=recipe.freeze if inputs is None else "none")
     fitted = fit(
-        recipe.replace(select="last"),  # nothing is held out, so nothing can be chosen by it
+        chosen_by_nothing,
         chosen(part.train),
         None,
         labels=data.labels,

@@ -25,6 +25,7 @@ from gaussianmlr.model import Model
 from gaussianmlr.normal import canonical
 from gaussianmlr.paper.cells import Cell
 from gaussianmlr.paper.running import Places, Sources, trained_model
+from gaussianmlr.plots._style import BLUE, GREEN, ORANGE, RED, bare
 from gaussianmlr.presets import Preset
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 GAUGES = ("raw", "canonical")
-COLOURS = ("#d1495b", "#4a4e69", "#00798c", "#edae49")  # of the places of a probe
+COLOURS = (RED, BLUE, GREEN, ORANGE)  # of the places of a probe
 INK = "#22223b"
 NOT_TRAINED = "not trained"
 
@@ -214,7 +215,7 @@ def sheet(rows: int, columns: int, size: tuple[float, float], **options: Any) ->
 
 def quiet(axes: Axes) -> None:
     """Fewer lines around a plot."""
-    axes.spines[["top", "right"]].set_visible(False)
+    bare(axes)
     axes.tick_params(labelsize=8)
 
 

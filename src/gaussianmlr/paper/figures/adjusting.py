@@ -42,13 +42,14 @@ def probe_of(studio: Studio, dataset: str) -> Probe:
 
 
 def draw(studio: Studio) -> list[Path]:
-    """One page a set, and the numbers of all."""
+    """One page a set that has a trained model, and the numbers of all."""
     written, rows = [], []
     for dataset in SEQUENCES:
         probe = probe_of(studio, dataset)
         tracks = {one: studio.track(dataset, *one, probe) for one in SIX}
         rows += [_row(dataset, one, track, probe) for one, track in tracks.items()]
-        written.append(studio.save(_page(dataset, probe, tracks), f"adjusting-{dataset}"))
+        if any(tracks.values()):  # a page of empty places would say less than the numbers do
+            written.append(studio.save(_page(dataset, probe, tracks), f"adjusting-{dataset}"))
     return [*written, *studio.save_numbers("adjusting", rows, ABOUT)]
 
 

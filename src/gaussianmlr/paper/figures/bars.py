@@ -22,7 +22,6 @@ from gaussianmlr.paper.figures._studio import (
     INK,
     Floats,
     Studio,
-    quiet,
     raw_outputs,
     say_not_trained,
     sheet,
@@ -31,6 +30,8 @@ from gaussianmlr.paper.figures._studio import (
 from gaussianmlr.paper.photos import open_photos, read_outputs
 from gaussianmlr.paper.plans import BARS, SIX
 from gaussianmlr.paper.tables import METHODS
+from gaussianmlr.plots import SignificanceDisplay
+from gaussianmlr.plots._style import RED
 
 __all__ = ["Bars", "bars_of", "draw"]
 
@@ -38,7 +39,6 @@ ABOUT = (
     "values: CRPC's votes, LSEP's scores f, GaussianMLR's mu (raw and canonical gauge). threshold: the votes "
     "of the virtual label, LSEP's learned threshold g of each label, zero. A label is relevant above it."
 )
-COLOURS = {True: "#00798c", False: "#c9c9c9"}
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _page(
             if row == 0:
                 panel.annotate(
                     f"{METHODS[one[0]]}, {one[1]}",
-                    (0.5, 1.24),
+                    (0.5, 1.3),
                     xycoords="axes fraction",
                     ha="center",
                     fontsize=11,
@@ -218,9 +218,10 @@ def _page(
                 continue
             _bars(panel, found[row], labels)
             right = found[row].order == true
-            panel.set_title(_broken(found[row].order), fontsize=8, color=INK if right else "#d1495b")
+            panel.set_title(_broken(found[row].order), fontsize=8, color=INK if right else RED, pad=15)
     figure.suptitle(
-        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); black: thresholds",
+        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); "
+        "red: thresholds, and orders that are not the true one",
         fontsize=12,
         color=INK,
     )
@@ -228,13 +229,17 @@ def _page(
 
 
 def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:
-    x = np.arange(len(labels))
-    colours = [COLOURS[bool(value > cut)] for value, cut in zip(found.values, found.thresholds)]
-    axes.bar(x, found.values, color=colours, width=0.75, yerr=found.deviations, ecolor="#777777", capsize=1.5)
-    axes.hlines(found.thresholds, x - 0.5, x + 0.5, color="black", lw=1.4)
-    rotation = 0 if max(map(len, labels)) < 3 else 90
-    axes.set_xticks(x, labels, rotation=rotation)
-    quiet(axes)
+    shared = bool((found.thresholds == found.thresholds[0]).all())
+    display = SignificanceDisplay(
+        found.values,
+        labels,
+        threshold=float(found.thresholds[0]) if shared else found.thresholds,
+        spread=found.deviations,
+        axis="",
+    )
+    display.plot(axes)
+    axes.tick_params(labelsize=8)
+    axes.locator_params(axis="x", nbins=5)
 
 
 def _broken(order: str, width: int = 38) -> str:

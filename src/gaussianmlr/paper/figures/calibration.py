@@ -38,8 +38,8 @@ def draw(studio: Studio) -> list[Path]:
     probe = calibration_set("gray-s", count=8 if studio.small else 50, digits=studio.digits())
     tracks = {one: studio.track("gray-s", *one, probe) for one in SIX}
     rows = [_row(one, track, probe) for one, track in tracks.items()]
-    file = studio.save(_page(probe, tracks), "calibration")
-    return [file, *studio.save_numbers("calibration", rows, ABOUT)]
+    pages = [studio.save(_page(probe, tracks), "calibration")] if any(tracks.values()) else []
+    return [*pages, *studio.save_numbers("calibration", rows, ABOUT)]
 
 
 def overlap(mean: float, std: float, other_mean: float, other_std: float) -> float:

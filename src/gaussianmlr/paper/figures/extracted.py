@@ -13,6 +13,7 @@ from gaussianmlr.data.images import read_image
 from gaussianmlr.methods import make
 from gaussianmlr.paper.cells import recipe_of
 from gaussianmlr.paper.figures._studio import (
+    COLOURS,
     GAUGES,
     INK,
     Floats,
@@ -55,7 +56,7 @@ def draw(studio: Studio) -> list[Path]:
             chosen = checkpoints(scores["shown"][:, column], SHOWN)
             strips[one] = (chosen, scores["shown"][:, column])
             rows.append({**row, "state": "trained", **_numbers(scores, data, column, chosen)})
-        if data is not None:
+        if data is not None and any(strips.values()):
             written.append(studio.save(_page(label, data, strips), f"extracted-{label}"))
     return [*written, *studio.save_numbers("extracted", rows, ABOUT)]
 
@@ -139,12 +140,12 @@ def _page(
             panel.set_xticks([])
             panel.set_yticks([])
             panel.imshow(_thumbnail(data.images[index]))
-            panel.spines[:].set_color("#00798c" if truth[index] > 0 else "#cccccc")
+            panel.spines[:].set_color(COLOURS[2] if truth[index] > 0 else "#cccccc")
             panel.spines[:].set_linewidth(2)
             panel.set_title(f"{strip[1][index]:.2f}   ({truth[index]:.1f})", fontsize=8)
     figure.suptitle(
         f"{label}: pictures at equal steps of the score, least to most significant "
-        "(in brackets: mean rank by people; teal frame: above 0)",
+        "(in brackets: mean rank by people; green frame: above 0)",
         fontsize=12,
         color=INK,
     )

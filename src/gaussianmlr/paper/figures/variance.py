@@ -38,8 +38,8 @@ def draw(studio: Studio) -> list[Path]:
     probes = {dataset: probe_of(studio, dataset) for dataset in VARIANCES}
     tracks = {name: studio.track(name, "gmlr", "strong", probe) for name, probe in probes.items()}
     rows = [_row(name, track, probes[name]) for name, track in tracks.items()]
-    file = studio.save(_page(probes, tracks), "variance")
-    return [file, *studio.save_numbers("variance", rows, ABOUT)]
+    pages = [studio.save(_page(probes, tracks), "variance")] if any(tracks.values()) else []
+    return [*pages, *studio.save_numbers("variance", rows, ABOUT)]
 
 
 def follow_sigma(sigma: Floats, significance: Floats) -> dict[str, float]:

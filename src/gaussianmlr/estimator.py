@@ -1,0 +1,384 @@
+"""The scikit-learn face of the networks: fit, predict, and everything a prediction can be read for."""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gaussianmlr._estimator_base import (
+    BaseRanker,
+    FloatArray,
+    Training,
+    check_inputs,
+    one_order,
+    read_orders,
+)
+from gaussianmlr._rows import as_rows, as_set, batch_for, generators_kept, held_out
+from gaussianmlr.errors import DataError
+from gaussianmlr.methods import Reading
+from gaussianmlr.recipe import Recipe
+
+if TYPE_CHECKING:
+    from gaussianmlr.model import Inputs, Model
+
+__all__ = ["GaussianMLR", "MultiLabelRanker"]
+
+_ONE_AT_A_TIME = threading.Lock()  # torch has one generator a process: threads would draw from each other's
+_EPOCHS = (20, 100)  # passes over the data, at least and at most, where rows are few
+_STEPS = (150, 3_000)  # steps that epochs are added for, and steps that they are left out for
+_FEWEST_EPOCHS = 10  # where rows are many
+_BATCH = (32, 512)
+_BATCHES = 20  # an epoch, wherever the limits of a batch allow it
+_READ_AT_ONCE = 1024
+# Members can be averaged only in a gauge they share.
+_DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical"}}
+
+
+class MultiLabelRanker(BaseRanker):
+    r"""Networks for tables by any method of multi-label ranking, as a scikit-learn estimator.
+
+    A perceptron with two hidden layers is trained by the loss of the method; inputs are standardised
+    inside, a part of the rows is held out to choose the best epoch by tau-b, and several networks, each
+    with another part held out, are averaged. Nothing needs tuning for 100 to 100,000 rows.
+
+    Parameters
+    ----------
+    method : str
+        A name in `gaussianmlr.methods.available`, or ``"package.module:Class"``.
+    supervision : {"strong", "weak"}, optional
+        Whether the order among relevant labels is used; what the method does by itself if left out.
+    method_settings : mapping, optional
+        More settings of the method.
+    hidden : int
+        Units of each of the two hidden layers.
+    dropout : float
+        Share of hidden units dropped in training.
+    n_members : int
+        Networks that are trained apart and averaged. One is quickest, four or eight are a little better.
+    epochs : int, optional
+        Passes over the training data, at most; by the number of rows if left out.
+    batch_size : int, optional
+        Instances a step; by the number of rows if left out.
+    rate, weight_decay : float
+        The largest learning rate, and decoupled weight decay.
+    validation_fraction : float
+        Share of the rows held out to choose the best epoch. 0 trains on all rows and keeps the last epoch.
+    patience : int, optional
+        Stop after so many epochs without a better one; if left out, all epochs are gone through.
+    scale : bool
+        Standardise every column; sparse inputs are divided by the standard deviation alone.
+    rankers : {"aggregate", "all"}
+        Of several rankers: train on their aggregate, or on one of them drawn anew each epoch.
+    recipe : mapping, optional
+        Any further fields of `gaussianmlr.recipe.Recipe`, such as ``{"select": "loss"}``.
+    labels : sequence of str, optional
+        All labels, where `y` is texts or lists and some label may be missing from the training data.
+    accelerator : str
+        Where to train, as Lightning names it: ``"cpu"``, ``"cuda"``, ``"auto"``, ...
+    random_state : int, RandomState or None
+        Seed of weights, held-out rows, batches and dropout; the same numbers for the same seed.
+
+    Attributes
+    ----------
+    labels_, classes_
+        The labels, as a tuple and as an array.
+    model_ : Model
+        The trained model, which `save` writes for the command line.
+    n_features_in_, feature_names_in_
+        Columns of X.
+    history_ : list of list of dict
+        For each member, one row an epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = np.where(X > 0, X.argsort(1).argsort(1) + 1, 0)
+    >>> ranker = MultiLabelRanker("ranknet", n_members=1, random_state=0).fit(X, y)
+    >>> ranker.predict_order([[1.5, 0.5, -1.0]])
+    ['0 > 1']
+    """
+
+    def __init__(
+        self,
+        method: str = "gmlr",
+        *,
+        supervision: Literal["strong", "weak"] | None = None,
+        method_settings: Mapping[str, Any] | None = None,
+        hidden: int = 256,
+        dropout: float = 0.5,
+        n_members: int = 2,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        rate: float = 1e-3,
+        weight_decay: float = 0.05,
+        validation_fraction: float = 0.15,
+        patience: int | None = None,
+        scale: bool = True,
+        rankers: Literal["aggregate", "all"] = "aggregate",
+        recipe: Mapping[str, Any] | None = None,
+        labels: Any = None,
+        accelerator: str = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.supervision = supervision
+        self.method_settings = method_settings
+        self.hidden = hidden
+        self.dropout = dropout
+        self.n_members = n_members
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.rate = rate
+        self.weight_decay = weight_decay
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.scale = scale
+        self.rankers = rankers
+        self.recipe = recipe
+        self.labels = labels
+        self.accelerator = accelerator
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix [N, D]
+            Inputs.
+        y : orders
+            Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K].
+        sample_weight : array-like [N], optional
+            How much each instance counts.
+        eval_set : tuple (X, y), optional
+            What the best epoch is chosen by, in place of held-out rows.
+        """
+        data = self._training(X, y, sample_weight)
+        if not isinstance(self.n_members, int | np.integer) or self.n_members < 1:
+            raise DataError(f"n_members is {self.n_members!r}; expected a whole number from 1 up")
+        if not 0 <= self.validation_fraction < 1:
+            raise DataError(f"validation_fraction is {self.validation_fraction}; expected a share below 1")
+        validation = None if eval_set is None else self._evaluation(eval_set)
+        inputs = self._about(data)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_members)
+        with _ONE_AT_A_TIME, generators_kept():
+            self._train(data, validation, inputs, [int(seed) for seed in seeds])
+        return self
+
+    def predict_significance(self, X: Any) -> Any:
+        """Means and standard deviations of the significances, ``(mu, sigma)``, both [N, K].
+
+        They are in the canonical gauge (`gaussianmlr.normal.canonical`), so that instances can be compared.
+        For methods with sigma.
+        """
+        found = self.predict_full(X)
+        return self._give(found.significance, X), self._give(found.sigma, X)
+
+    def predict_pairs(self, X: Any) -> FloatArray:
+        """P(label u is more significant than label v) [N, K, K]. For methods with sigma."""
+        return self.predict_full(X).p_above.copy()
+
+    def predict_first(self, X: Any) -> Any:
+        """P(a label is the most significant of all) [N, K]. For methods with sigma."""
+        return self._give(self.predict_full(X).p_first, X)
+
+    def to_model(self) -> Model:
+        """The trained model, as `gaussianmlr.load` gives it."""
+        check_is_fitted(self)
+        return self.model_
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the model to a folder that ``gmlr predict``, ``gmlr export`` and `gaussianmlr.load` read.
+
+        Parameters
+        ----------
+        path : path-like
+            The folder.
+        overwrite : bool
+            Whether a model that is there may be replaced.
+        """
+        return self.to_model().save(Path(path), overwrite=overwrite)
+
+    def _read(self, X: Any) -> Reading:
+        # In double precision a row is told the same whatever rows stand beside it.
+        exact = replace(self.model_, network=copy.deepcopy(self.model_.network).double())
+        parts = [
+            exact.read(as_rows(X[start : start + _READ_AT_ONCE], self.model_.inputs))
+            for start in range(0, X.shape[0], _READ_AT_ONCE)
+        ]
+        scores, chances, *law = zip(*parts)
+        mu, sigma = (None if one[0] is None else torch.cat(one) for one in law)
+        return Reading(torch.cat(scores), torch.cat(chances), mu, sigma)
+
+    @property
+    def _method_name(self) -> str:
+        return self.model_.method.name
+
+    def _evaluation(self, eval_set: Any) -> Training:
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+            raise DataError("expected eval_set to be a pair (X, y)")
+        inputs = check_inputs(self, eval_set[0], reset=False)
+        ranks, _ = read_orders(eval_set[1], self.labels_)
+        if len(ranks) != inputs.shape[0]:
+            raise DataError(f"eval_set has {inputs.shape[0]} rows of X and {len(ranks)} of y")
+        return Training(inputs, ranks, None)
+
+    def _about(self, data: Training) -> Inputs:
+        """What the model takes: columns, and how they are scaled."""
+        width = data.inputs.shape[1]
+        names = getattr(self, "feature_names_in_", range(width))
+        about: Inputs = {"kind": "table", "channels": width, "columns": [str(name) for name in names]}
+        if self.scale:
+            dense = not hasattr(data.inputs, "toarray")
+            scaler = StandardScaler(with_mean=dense).fit(data.inputs, sample_weight=data.weights)
+            mean = scaler.mean_ if dense else np.zeros(width)
+            about["scaling"] = {"mean": mean.tolist(), "std": scaler.scale_.tolist()}
+        return about
+
+    def _recipe(self, rows: int, seed: int, *, weighted: bool = False) -> Recipe:
+        """The recipe for so many training rows."""
+        batch = self.batch_size or batch_for(rows, _BATCHES, *_BATCH)
+        steps = max(1, -(-rows // batch))
+        epochs = self.epochs or _epochs_for(steps)
+        settings = {**_DEFAULTS.get(self.method, {}), **(self.method_settings or {})}
+        if self.supervision is not None:
+            settings["supervision"] = self.supervision
+        return Recipe(
+            method=self.method,
+            method_settings=settings,
+            backbone="mlp",
+            backbone_settings={"width": int(self.hidden)},  # the head drops its inputs, too
+            head_settings={"hidden": int(self.hidden), "dropout": float(self.dropout)},
+            epochs=int(epochs),
+            batch_size=int(batch),
+            rate=float(self.rate),
+            weight_decay=float(self.weight_decay),
+            patience=self.patience,
+            select="loss" if weighted else "tau_b",  # of the two, only the loss knows weights
+            rankers=self.rankers,
+            seed=seed,
+        ).replace(**(self.recipe or {}))
+
+    def _train(self, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]) -> None:
+        from gaussianmlr.fitting import fit
+        from gaussianmlr.model import join
+
+        given = None
+        if validation is not None:
+            given = as_set(validation.inputs, inputs, validation.ranks)
+        weights = None if data.weights is None else data.weights / data.weights.mean()
+        models, self.history_ = [], []
+        for number, seed in enumerate(seeds):
+            kept, chosen = np.arange(len(data.ranks)), given
+            if given is None:
+                kept, held = held_out(len(data.ranks), self.validation_fraction, number, seeds[0])
+                if len(held):
+                    shares = None if weights is None else weights[held]
+                    chosen = as_set(data.inputs[held], inputs, one_order(data.ranks[held]), shares)
+            ranks = data.ranks[kept] if self.rankers == "all" else one_order(data.ranks[kept])
+            shares = None if weights is None else weights[kept]
+            train = as_set(data.inputs[kept], inputs, ranks, shares, seed)
+            found = fit(
+                self._recipe(len(kept), seed, weighted=weights is not None),
+                train,
+                chosen,
+                labels=self.labels_,
+                inputs=inputs,
+                accelerator=self.accelerator,
+            )
+            models.append(found.model)
+            self.history_.append(found.result.history)
+        self.model_ = join(models)
+
+
+def _epochs_for(steps: int) -> int:
+    """Epochs of so many steps each: more where they are short, fewer where they are long."""
+    few = min(max(_EPOCHS[0], -(-_STEPS[0] // steps)), _EPOCHS[1])
+    return max(_FEWEST_EPOCHS, min(few, _STEPS[1] // steps))
+
+
+class GaussianMLR(MultiLabelRanker):
+    r"""GaussianMLR for tables: every label has a significance :math:`N(\mu, \sigma^2)`.
+
+    The sign of :math:`\mu` says whether a label is relevant, the order of the means ranks the relevant
+    labels, and :math:`\sigma` says how sure that is. `MultiLabelRanker` with the method ``"gmlr"``.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    method_settings : mapping, optional
+        More settings of `gaussianmlr.methods.Gmlr`; significances are learned in the canonical gauge
+        unless ``{"gauge": "free"}`` says otherwise.
+    hidden, dropout, n_members, epochs, batch_size, rate, weight_decay, validation_fraction, patience
+        As for `MultiLabelRanker`.
+    scale, rankers, recipe, labels, accelerator, random_state
+        As for `MultiLabelRanker`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> y = np.where(X > 0, X.argsort(1).argsort(1) + 1, 0)
+    >>> ranker = GaussianMLR(n_members=1, random_state=0).fit(X, y)
+    >>> ranker.predict_order([[1.5, 0.5, -1.0]])
+    ['0 > 1']
+    >>> mu, sigma = ranker.predict_significance([[1.5, 0.5, -1.0]])
+    >>> (mu > 0).astype(int)
+    array([[1, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        *,
+        supervision: Literal["strong", "weak"] = "strong",
+        method_settings: Mapping[str, Any] | None = None,
+        hidden: int = 256,
+        dropout: float = 0.5,
+        n_members: int = 2,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        rate: float = 1e-3,
+        weight_decay: float = 0.05,
+        validation_fraction: float = 0.15,
+        patience: int | None = None,
+        scale: bool = True,
+        rankers: Literal["aggregate", "all"] = "aggregate",
+        recipe: Mapping[str, Any] | None = None,
+        labels: Any = None,
+        accelerator: str = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            supervision=supervision,
+            method_settings=method_settings,
+            hidden=hidden,
+            dropout=dropout,
+            n_members=n_members,
+            epochs=epochs,
+            batch_size=batch_size,
+            rate=rate,
+            weight_decay=weight_decay,
+            validation_fraction=validation_fraction,
+            patience=patience,
+            scale=scale,
+            rankers=rankers,
+            recipe=recipe,
+            labels=labels,
+            accelerator=accelerator,
+            random_state=random_state,
+        )
