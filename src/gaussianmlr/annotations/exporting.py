@@ -41,6 +41,16 @@ def manifest_of(
     pandas.DataFrame
         ``image``, or ``id`` and the columns shown; ``ranker``; ``ranking``. Manifests of pictures carry
         ``seconds`` and ``note`` too, which readers leave alone. Skipped items have no row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gaussianmlr.annotations import Found, Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(folder, create=True) as store:
+    ...     store.bring(Found("text", "poems", {"pond": "an old silent pond"}), ["calm", "sad"])
+    ...     _ = store.answer(1, store.person("Ann").id, [["calm"], ["sad"]], token="1")
+    ...     manifest_of(store).iloc[0].tolist()
+    ['pond', 'an old silent pond', 'Ann', 'calm > sad']
     """
     import pandas as pd
 
@@ -90,6 +100,18 @@ def export_answers(store: Store, path: str | os.PathLike[str], aggregate: str | 
         because readers refuse paths that lead out of it.
     aggregate : str, optional
         As in `manifest_of`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gaussianmlr.annotations import Found, Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(folder, create=True) as store:
+    ...     store.bring(Found("row", "hikes", {"alps": {"height": 3.1}}), ["sky", "sea"])
+    ...     _ = store.answer(1, store.person("Ann").id, [["sky"]], token="1")
+    ...     _ = export_answers(store, Path(folder, "hikes.csv"), "mean_rank")
+    ...     print(Path(folder, "hikes.csv").read_text())
+    id,height,ranking
+    alps,3.1,sky
     """
     file = Path(path)
     suffix = suffix_of(file)

@@ -36,6 +36,17 @@ def read_label_studio(path: Path, buckets: Sequence[str] = ()) -> list[Given]:
         The names of buckets whose labels apply, most significant first; labels in one bucket tie. Labels in
         other buckets do not apply. A single bucket is an order by itself. Without buckets, the ranked list is
         the order, and all of it applies.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> result = {"type": "ranker", "value": {"ranker": {"main": ["sky", "sea"], "minor": ["sun"]}}}
+    >>> task = {"data": {"image": "a.jpg"}, "annotations": [{"completed_by": 7, "result": [result]}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "export.json").write_text(json.dumps([task]))
+    ...     found = read_label_studio(Path(folder, "export.json"), ["main", "minor"])
+    >>> found[0].person, found[0].order
+    ('7', [['sky', 'sea'], ['sun']])
     """
     found: list[Given] = []
     problems: list[tuple[object, str]] = []
@@ -113,6 +124,18 @@ def read_argilla(path: Path, question: str | None = None) -> list[Given]:
         JSON: a list of records, or an object with ``items``.
     question : str, optional
         The name of the question, where there are several.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> value = [{"value": "sky", "rank": 1}, {"value": "sun", "rank": 2}, {"value": "sea", "rank": 1}]
+    >>> response = {"user_id": "ann", "status": "submitted", "values": {"order": {"value": value}}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     records = [{"fields": {"image": "a.jpg"}, "responses": [response]}]
+    ...     _ = Path(folder, "records.json").write_text(json.dumps(records))
+    ...     found = read_argilla(Path(folder, "records.json"))
+    >>> found[0].order
+    [['sky', 'sea'], ['sun']]
     """
     found: list[Given] = []
     problems: list[tuple[object, str]] = []

@@ -39,7 +39,7 @@ def import_answers(
     question: str | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Bring answers of a file into a store, all of them or none.
+    r"""Bring answers of a file into a store, all of them or none.
 
     Parameters
     ----------
@@ -63,6 +63,16 @@ def import_answers(
     ------
     DataError
         Naming every entry whose item, label or order the store cannot take.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gaussianmlr.annotations import Found, Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(folder, create=True) as store:
+    ...     store.bring(Found("text", "poems", {"pond": "an old silent pond"}), ["calm", "sad"])
+    ...     _ = Path(folder, "given.csv").write_text("id,ranker,ranking\npond,Ann,sad = calm\n")
+    ...     print(import_answers(store, Path(folder, "given.csv")), store.answers()[0].ranking)
+    Imported(added=1, kept=0) calm = sad
     """
     file = Path(path)
     if form == "label-studio":
