@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from gaussianmlr._version import __version__
+from gaussianmlr.commands.annotate import annotate_command, answers_app
 from gaussianmlr.commands.compare import compare_command
 from gaussianmlr.commands.evaluate import evaluate_command
 from gaussianmlr.commands.export import export_command
@@ -38,6 +39,8 @@ app.command("info")(info_command)
 app.command("serve")(serve_command)
 app.command("play")(play_command)
 app.command("reproduce")(reproduce_command)
+app.command("annotate")(annotate_command)
+app.add_typer(answers_app, name="annotations")
 app.add_typer(data_app, name="data")
 
 

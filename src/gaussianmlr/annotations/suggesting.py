@@ -1,0 +1,155 @@
+"""What a model says of the items, and which of them it is most unsure of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr.annotations.store import Item, Store
+from gaussianmlr.errors import DataError, shorten
+
+if TYPE_CHECKING:
+    from gaussianmlr.model import Model
+    from gaussianmlr.prediction import Prediction
+
+__all__ = ["check_model", "suggest_all", "uncertainty"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def uncertainty(prediction: Prediction) -> FloatArray:
+    r"""How unsure a prediction is of each order, in bits.
+
+    .. math:: U = \sum_k H(p_k) + \sum_{i<j} p_i p_j H(P(i \succ j))
+
+    with :math:`p_k` the probability that label :math:`k` applies and :math:`H` the entropy of a yes or no:
+    what there is to learn about which labels apply, and about the order of those that probably do. Methods
+    without sigma know the first sum alone.
+
+    Returns
+    -------
+    float array [N]
+
+    References
+    ----------
+    Settles (2009), Active learning literature survey, on uncertainty sampling by entropy.
+
+    Examples
+    --------
+    >>> from gaussianmlr.prediction import Prediction
+    >>> scores = np.array([[3.0, -3.0], [0.1, -0.1]])
+    >>> sure, unsure = uncertainty(Prediction(scores, 1 / (1 + np.exp(-scores)), ("a", "b")))
+    >>> bool(sure < 1 < unsure)
+    True
+    """
+    chances = prediction.p_relevant
+    total: FloatArray = _entropy(chances).sum(-1)
+    if prediction.raw is None:
+        return total
+    both = chances[:, :, None] * chances[:, None, :]
+    above, below = np.triu_indices(chances.shape[1], 1)
+    total += (both * _entropy(prediction.p_above))[:, above, below].sum(-1)
+    return total
+
+
+def _entropy(chances: FloatArray) -> FloatArray:
+    other = 1.0 - chances
+    # 0 log 0 is 0
+    bits: FloatArray = -(
+        chances * np.log2(chances, out=np.zeros_like(chances), where=chances > 0)
+        + other * np.log2(other, out=np.zeros_like(other), where=other > 0)
+    )
+    return bits
+
+
+def check_model(model: Model, store: Store) -> None:
+    """Refuse a model that can say nothing of the items of a store."""
+    takes, kind = model.inputs.get("kind"), store.kind
+    if (takes, kind) not in (("image", "image"), ("table", "row")):
+        raise DataError(f"the model takes inputs of kind {takes!r}, and the items are of kind {kind!r}")
+    if not set(model.labels) & set(store.labels):
+        raise DataError(
+            f"the model knows the labels {shorten(list(model.labels))}, "
+            f"and none of {shorten(list(store.labels))}"
+        )
+
+
+def suggest_all(
+    model: Model,
+    store: Store,
+    name: str,
+    *,
+    batch_size: int = 16,
+    going_on: Callable[[], bool] = lambda: True,
+) -> int:
+    """Give every item the model's order and uncertainty, some at a time; items that it has seen are left out.
+
+    Parameters
+    ----------
+    model : Model
+        What suggests. Labels that the store does not know are left out of its orders.
+    store : Store
+        Where suggestions go. Those of other models are dropped.
+    name : str
+        What the model is called; another name makes everything anew.
+    batch_size : int
+        Items at once.
+    going_on : callable
+        Asked before every batch; False stops.
+
+    Returns
+    -------
+    int
+        How many items got a suggestion.
+    """
+    import torch
+
+    check_model(model, store)
+    store.forget_suggestions(but=name)
+    seen = store.suggested(name)
+    wanted = [item for item in store.items() if item.id not in seen]
+    labels = set(store.labels)
+    done = 0
+    tensors = _tensors(model, wanted)
+    while going_on() and (batch := list(itertools.islice(tensors, batch_size))):
+        prediction = model.predict(torch.stack([tensor for _, tensor in batch]))
+        unsure = uncertainty(prediction)
+        orders = [_known(order, labels) for order in prediction.lists]
+        store.suggest(
+            [(item, order, float(bits)) for (item, _), order, bits in zip(batch, orders, unsure)], name
+        )
+        done += len(batch)
+    return done
+
+
+def _known(order: list[Any], labels: set[str]) -> str:
+    from gaussianmlr._grammar import Buckets, write
+
+    kept = [[label for label in bucket if label in labels] for bucket in order]
+    return write(Buckets([bucket for bucket in kept if bucket], []))
+
+
+def _tensors(model: Model, items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
+    """Inputs of the model; items that it cannot read are left without a suggestion."""
+    from gaussianmlr.sources import scaled
+    from gaussianmlr.streams import Item as Input
+    from gaussianmlr.streams import Unread, read
+
+    columns = model.inputs.get("columns", [])
+    for item in items:
+        if model.inputs["kind"] == "image":
+            found = read(Unread(item.name, Path(item.content)), model.inputs)
+            if isinstance(found, Input):
+                yield item.id, found.value
+            continue
+        try:
+            numbers = [float(item.content[column]) for column in columns]
+        except (KeyError, TypeError, ValueError):
+            continue
+        if np.isfinite(numbers).all():
+            yield item.id, scaled([numbers], model.inputs)[0]

@@ -1,0 +1,192 @@
+"""`gmlr annotate` and `gmlr annotations`: a page to rank labels on, and what becomes of the answers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gaussianmlr.commands.serve import Host, Port, Token, need_pages
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from gaussianmlr.annotations import Store
+
+answers_app = typer.Typer(
+    help="Answers of `gmlr annotate`: look at them, take them out, bring others in.", no_args_is_help=True
+)
+StoreFolder = Annotated[Path, typer.Argument(help="Folder that `gmlr annotate --out` made.")]
+
+
+class Aggregate(StrEnum):
+    """How several people's orders become one."""
+
+    none = "none"
+    mean_rank = "mean_rank"
+    borda = "borda"
+    kemeny = "kemeny"
+
+
+class FormName(StrEnum):
+    """What wrote the answers that are brought in."""
+
+    manifest = "manifest"
+    label_studio = "label-studio"
+    argilla = "argilla"
+
+
+def annotate_command(
+    images: Annotated[
+        Path, typer.Argument(help="Folder of pictures, a manifest, or a table of texts or rows.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder that keeps the answers; the same again goes on.")],
+    labels: Annotated[
+        Path | None, typer.Option(help="Text file, one label a line; needed the first time.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Model or run that suggests orders; what it is most unsure of is asked first."),
+    ] = None,
+    people: Annotated[
+        int, typer.Option(min=0, help="How many people shall rank each item; 0 = everybody ranks all.")
+    ] = 0,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
+) -> None:
+    """Rank labels for pictures, texts or rows, on a page in the browser; several people at once, by name.
+
+    Examples: `gmlr annotate photos/ --labels labels.txt --out answers`, then
+    `gmlr annotations export answers photos/manifest.csv` and `gmlr train photos --out run`.
+    """
+    need_pages("gmlr annotate")
+    from gaussianmlr.annotations import Store, read_items, read_labels
+    from gaussianmlr.errors import DataError
+    from gaussianmlr.pages.annotate import make_annotate_app
+    from gaussianmlr.pages.base import check_listening, run_server
+
+    check_listening(host, token)
+    found = read_items(images)
+    names = None if labels is None else read_labels(labels)
+    if names is None and not out.exists():
+        raise DataError(f"{out}: is not there yet; name the labels with --labels, a file with one a line")
+    with Store(out, create=names is not None) as store:
+        store.bring(found, names)
+        background = None if model is None else _suggester(model, store)
+        if model is None:
+            store.forget_suggestions()
+        app = make_annotate_app(
+            store, title=images.resolve().name, wanted=people, token=token, background=background
+        )
+        typer.echo(f"{store.count():,} items, {len(store.labels)} labels; answers go to {out}", err=True)
+        run_server(app, host, port, token=token)
+
+
+def _suggester(folder: Path, store: Store) -> Callable[[threading.Event], None]:
+    from gaussianmlr.annotations.suggesting import check_model, suggest_all
+    from gaussianmlr.errors import DataError
+    from gaussianmlr.measuring import open_model
+    from gaussianmlr.model import read_config
+
+    model = open_model(folder)
+    check_model(model, store)
+    inner = folder / "model" if (folder / "model").is_dir() else folder
+    # By its weights: a model trained anew at the same place is another one.
+    name = f"{folder.resolve().name} {str(read_config(inner).get('weights_sha256'))[:12]}"
+
+    def work(ended: threading.Event) -> None:
+        try:
+            suggest_all(model, store, name, going_on=lambda: not ended.is_set())
+        except DataError as error:  # people can go on without
+            typer.echo(f"no more suggestions: {error}", err=True)
+
+    return work
+
+
+@answers_app.command("export")
+def export_command(
+    store: StoreFolder,
+    to: Annotated[
+        Path, typer.Argument(help="CSV, TSV, JSON lines or Parquet; beside or above the pictures.")
+    ],
+    aggregate: Annotated[
+        Aggregate, typer.Option(help="One order an item; `none` keeps a row for every person.")
+    ] = Aggregate.none,
+) -> None:
+    """Write the manifest or table that `gmlr train` reads."""
+    from gaussianmlr.annotations import Store, export_answers
+
+    with Store(store) as opened:
+        rows = export_answers(opened, to, None if aggregate is Aggregate.none else aggregate.value)
+    typer.echo(f"{to}: {rows:,} orders")
+
+
+@answers_app.command("import")
+def import_command(
+    store: StoreFolder,
+    file: Annotated[Path, typer.Argument(help="Where the answers are.")],
+    form: Annotated[
+        FormName, typer.Option("--from", help="Our own manifest or table, or the JSON of another program.")
+    ] = FormName.manifest,
+    person: Annotated[
+        str | None, typer.Option(help="Whose answers they are, where the file does not say.")
+    ] = None,
+    buckets: Annotated[
+        str, typer.Option(help="Label Studio: buckets that apply, most significant first: main,minor.")
+    ] = "",
+    question: Annotated[str | None, typer.Option(help="Argilla: the question, if several rank.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put them above answers the same person has given already.")
+    ] = False,
+) -> None:
+    """Bring answers in: of an export, of Label Studio (its Ranker) or Argilla (a ranking question)."""
+    from gaussianmlr.annotations import Store, import_answers
+
+    chosen = [name.strip() for name in buckets.split(",") if name.strip()]
+    with Store(store) as opened:
+        found = import_answers(
+            opened, file, form.value, person=person, buckets=chosen, question=question, replace=replace
+        )
+    kept = f"; {found.kept:,} were answered already" if found.kept else ""
+    typer.echo(f"{store}: {found.added:,} answers added{kept}")
+
+
+@answers_app.command("show")
+def show_command(
+    store: StoreFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Show how far people are, how long they take, and how well they agree."""
+    import dataclasses
+    import json
+
+    from gaussianmlr.annotations import Store, overview
+
+    with Store(store) as opened:
+        seen = overview(opened)
+        names = {item.id: item.name for item in opened.items(everything=True)}
+    if as_json:
+        whole = dataclasses.asdict(seen)
+        whole["disputed"] = [{"name": names[item], "disagreement": much} for item, much in seen.disputed]
+        typer.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{seen.ranked:,} of {seen.items:,} items ranked by at least one person")
+    for person in seen.people:
+        typer.echo(f"  {_line(person)}")
+    if seen.agreement:
+        typer.echo(f"tau-b between two people: {seen.agreement['pairwise_tau_b']:.3f}")
+    for item, much in seen.disputed[:10]:
+        typer.echo(f"  disagreement {much:.2f}  {names[item]}")
+
+
+def _line(person: dict[str, Any]) -> str:
+    parts = [f"{person['name']}: {person['ranked']:,} ranked, {person['skipped']:,} skipped"]
+    if person["seconds"] is not None:
+        parts.append(f"{person['seconds']:.1f} s an item")
+    if person["tau_b"] is not None:
+        parts.append(f"tau-b {person['tau_b']:.3f} with the others")
+    return ", ".join(parts)
