@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from gaussianmlr.checkpoints import IDLE
 from gaussianmlr.console import clock
-from gaussianmlr.contenders import IDLE, Contender, Outcome, Task, Wanted, contenders_of
+from gaussianmlr.contenders import Contender, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import write_text

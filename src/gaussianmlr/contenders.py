@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.batches import Arrays, RankedSet, batches
+from gaussianmlr.checkpoints import IDLE
 from gaussianmlr.errors import DataError
 from gaussianmlr.fitting import fit
 from gaussianmlr.methods import available, make
@@ -23,7 +24,6 @@ from gaussianmlr.training import Watcher
 
 __all__ = ["Classic", "Contender", "Estimator", "Network", "Outcome", "Task", "contenders_of"]
 
-IDLE = ("workers", "checkpoint_minutes")  # fields of a recipe that change no result
 Wanted = Literal["strong", "weak", "both"]
 
 
