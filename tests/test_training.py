@@ -15,6 +15,7 @@ import training_run
 from gaussianmlr import DataError, methods
 from gaussianmlr.batches import Arrays, batches, epoch_order
 from gaussianmlr.checkpoints import RunFolder
+from gaussianmlr.fitting import fit
 from gaussianmlr.model import build
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher, train
@@ -305,3 +306,11 @@ def test_what_changes_no_result_may_change_between_two_parts_of_a_run(tmp_path):
     RunFolder(tmp_path, recipe.replace(workers=2, checkpoint_minutes=1.0), {})
     with pytest.raises(DataError, match="rate = "):
         RunFolder(tmp_path, recipe.replace(rate=1.0), {})
+
+
+@pytest.mark.parametrize("asked", [{"devices": 0}, {"devices": "two"}, {"accelerator": "abacus"}])
+def test_devices_that_there_are_not_are_one_message(asked, tmp_path):
+    recipe, data, validation = small(epochs=1)
+    with pytest.raises(DataError, match=f"{next(iter(asked))} {next(iter(asked.values()))!r}"):
+        fit(recipe, data, validation, labels=("a", "b", "c"), out=tmp_path / "run", **asked)
+    assert not (tmp_path / "run").exists()

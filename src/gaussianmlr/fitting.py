@@ -122,13 +122,17 @@ def fit(
     if len(shape) == 3:
         about["size"] = shape[1:]
     about = {**about, **(inputs or {})}
-    fabric = Fabric(
-        accelerator=accelerator,
-        devices=devices,
-        num_nodes=nodes,
-        strategy=strategy,
-        precision=recipe.precision,
-    )
+    try:
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=devices,
+            num_nodes=nodes,
+            strategy=strategy,
+            precision=recipe.precision,
+        )
+    except (ValueError, TypeError, RuntimeError) as error:  # what Lightning raises for what it cannot do
+        asked = f"accelerator {accelerator!r}, devices {devices!r}, nodes {nodes}, strategy {strategy!r}"
+        raise DataError(f"{asked}: {error}") from None
     fabric.launch()
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
