@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test lint docs bench setup clean
+.PHONY: demo test browser lint docs bench setup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,7 +32,14 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-test: lint
+# Page tests run in a real Chromium. Where it cannot be installed they are skipped, with the reason.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 || { \
+	  echo "Installing Chromium for the tests of the pages"; \
+	  { apt-get update && apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 || \
+	  echo "Could not install Chromium (it takes apt-get and root): tests of the pages in a browser will be skipped"; }
+
+test: lint browser
 	@$(BIN)/python -m pytest -n 2
 
 docs: $(STAMP)

@@ -322,3 +322,18 @@ def test_ranked_mnist_brings_its_own_parts(tmp_path):
     assert found.setup().startswith("gray-s: 2 seeds, the data's own test part")
     with pytest.raises(DataError, match="has size = 12, not 18"):
         compare("gray-s", [Spy()], out=tmp_path, seeds=2, recipe=QUICK, **options | {"size": 18})
+    # Digits may have come, or gone, since the first seed was done.
+    file = tmp_path / "cells" / "spy_seed0.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"parts": "other digits"}))
+    with pytest.raises(DataError, match="not of the same parts"):
+        compare("gray-s", [Spy()], out=tmp_path, seeds=2, recipe=QUICK, **options)
+
+
+@pytest.mark.parametrize("weights", [{"order_weight": 2.0}, {"order_weight": 2.0, "label_weights": {"0": 2}}])
+def test_weights_that_a_method_cannot_use_are_refused_before_the_first_is_trained(tmp_path, weights):
+    spy = Spy()
+    with pytest.raises(DataError, match="order_weight = 2"):
+        compare(make_data(), [spy, "gmlr", "br"], out=tmp_path, seeds=1, recipe=QUICK.replace(**weights))
+    assert not spy.tasks
+    for name in ("gmlr", "lsep", "crpc", "zlpr", "ranknet"):
+        Network(name).describe(QUICK.replace(**weights))

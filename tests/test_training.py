@@ -15,8 +15,10 @@ import training_run
 from gaussianmlr import DataError, methods
 from gaussianmlr.batches import Arrays, batches, epoch_order
 from gaussianmlr.checkpoints import RunFolder
+from gaussianmlr.fitting import fit
+from gaussianmlr.model import build
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.training import train
+from gaussianmlr.training import Watcher, train
 
 SCRIPT = Path(training_run.__file__)
 
@@ -258,3 +260,57 @@ def test_nan_and_emptiness_are_named():
         training_run.run("gmlr", None, data=data)
     with pytest.raises(DataError, match="at least one instance"):
         training_run.run("gmlr", None, data=Arrays(torch.zeros(0, 12), torch.zeros(0, 5).long()))
+
+
+def small(**settings):
+    """A run of a small network on a table, with dropout: what it draws is part of the result."""
+    recipe = Recipe(backbone="mlp", batch_size=8, **settings)
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    return recipe, Arrays(x[:24], (x[:24] > 0).long()), Arrays(x[24:], (x[24:] > 0).long())
+
+
+def test_processes_that_load_leave_random_numbers_alone():
+    data = small()[1]
+    states = []
+    for workers in (0, 1):
+        torch.manual_seed(3)
+        list(batches(data, torch.arange(24), 8, workers=workers))
+        states.append(torch.get_rng_state())
+    assert torch.equal(*states)
+
+
+def test_a_run_cut_at_the_end_of_its_patience_trains_no_further_epoch(tmp_path):
+    recipe, data, validation = small(epochs=30, patience=1, rate=0.1, schedule="constant")
+
+    class Cut(Watcher):
+        def end(self, row):
+            if row["epoch"] == len(whole.history):
+                raise ConnectionError("cut")
+
+    def run(folder, watcher=None):
+        torch.manual_seed(0)
+        network, method = build(recipe, 3, {"kind": "table", "channels": 3})
+        where = RunFolder(tmp_path / folder, recipe, {})
+        return train(network, method, recipe, data, validation, folder=where, watcher=watcher)
+
+    whole = run("whole")
+    assert 1 < len(whole.history) < 30
+    with pytest.raises(ConnectionError):
+        run("cut", Cut())
+    assert len(run("cut").history) == len(whole.history)
+
+
+def test_what_changes_no_result_may_change_between_two_parts_of_a_run(tmp_path):
+    recipe = small()[0]
+    RunFolder(tmp_path, recipe, {})
+    RunFolder(tmp_path, recipe.replace(workers=2, checkpoint_minutes=1.0), {})
+    with pytest.raises(DataError, match="rate = "):
+        RunFolder(tmp_path, recipe.replace(rate=1.0), {})
+
+
+@pytest.mark.parametrize("asked", [{"devices": 0}, {"devices": "two"}, {"accelerator": "abacus"}])
+def test_devices_that_there_are_not_are_one_message(asked, tmp_path):
+    recipe, data, validation = small(epochs=1)
+    with pytest.raises(DataError, match=f"{next(iter(asked))} {next(iter(asked.values()))!r}"):
+        fit(recipe, data, validation, labels=("a", "b", "c"), out=tmp_path / "run", **asked)
+    assert not (tmp_path / "run").exists()

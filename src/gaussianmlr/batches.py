@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -195,7 +196,10 @@ def batches(
     fetch = _Fetch(data, shares, epoch)
     if workers == 0:
         return (fetch[number] for number in range(len(shares)))
-    loader: DataLoader[Batch] = DataLoader(fetch, batch_size=None, num_workers=workers)
+    # Seeds of the loading processes come from the order, which no two epochs share: drawn from the global
+    # generator, they would change what dropout draws, and differently in a run that goes on within an epoch.
+    seeds = torch.Generator().manual_seed(zlib.crc32(order.numpy().tobytes(), epoch))
+    loader: DataLoader[Batch] = DataLoader(fetch, batch_size=None, num_workers=workers, generator=seeds)
     return iter(loader)
 
 

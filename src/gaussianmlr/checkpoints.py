@@ -17,6 +17,7 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.recipe import Recipe
 
+IDLE = frozenset({"workers", "checkpoint_minutes"})  # fields of a recipe that change no result
 _SPARE = 64 << 20  # bytes to be left over on the disk
 
 
@@ -70,7 +71,7 @@ class RunFolder:
         except (ValueError, KeyError, TypeError):
             raise DataError(f"{file} is no run of gaussianmlr; choose another folder") from None
         for part in ("recipe", "data"):
-            for name in set(run[part]) - {"calibrate"}:  # comes after training, and changes nothing in it
+            for name in set(run[part]) - IDLE - {"calibrate"}:  # which comes after training
                 if there.get(part, {}).get(name) != run[part][name]:
                     was, now = shorten(there.get(part, {}).get(name)), shorten(run[part][name])
                     raise DataError(

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from gaussianmlr.checkpoints import IDLE
 from gaussianmlr.console import clock
-from gaussianmlr.contenders import IDLE, Contender, Outcome, Task, Wanted, contenders_of
+from gaussianmlr.contenders import Contender, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import write_text
@@ -153,10 +154,12 @@ def _cells(
     if len(missing) < total:
         say(f"{total - len(missing)} of {total} cells are there already")
     spent: dict[str, list[float]] = {}
+    seen: dict[str, Path] = {}
     for run in plan.runs:
         recipe = plan.recipe.replace(seed=run.seed)
         source, parts = None, ""
-        seen: dict[str, Path] = {}
+        if not isinstance(plan.data, Setting):  # else no run draws parts of its own
+            seen = {}
         for contender in plan.who:
             number += 1
             file, about = files[run, contender.name], contender.describe(recipe)

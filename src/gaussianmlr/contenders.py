@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.batches import Arrays, RankedSet, batches
+from gaussianmlr.checkpoints import IDLE
 from gaussianmlr.errors import DataError
-from gaussianmlr.fitting import fit
+from gaussianmlr.fitting import fit, weights_of
 from gaussianmlr.methods import available, make
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.recipe import Recipe
@@ -23,7 +24,6 @@ from gaussianmlr.training import Watcher
 
 __all__ = ["Classic", "Contender", "Estimator", "Network", "Outcome", "Task", "contenders_of"]
 
-IDLE = ("workers", "checkpoint_minutes")  # fields of a recipe that change no result
 Wanted = Literal["strong", "weak", "both"]
 
 
@@ -100,7 +100,8 @@ class Network:
     def describe(self, recipe: Recipe) -> dict[str, Any]:
         """The whole recipe, but for what changes nothing."""
         own = self._own(recipe)
-        make(own.method, **own.method_settings)  # refused now, not after hours
+        method = make(own.method, **own.method_settings)  # refused now, not after hours
+        weights_of(own, method, (*own.label_weights, "any other"))
         fields = {name: value for name, value in own.to_dict().items() if name not in IDLE}
         return {"kind": "network", "recipe": fields}
 

@@ -31,7 +31,7 @@ from gaussianmlr.training import Result, Watcher, train
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-__all__ = ["Fitted", "calibration_error", "evaluate", "fit"]
+__all__ = ["Fitted", "calibration_error", "evaluate", "fit", "weights_of"]
 
 _CALIBRATED_ON = 5_000  # instances: two numbers need no more
 
@@ -122,17 +122,21 @@ def fit(
     if len(shape) == 3:
         about["size"] = shape[1:]
     about = {**about, **(inputs or {})}
-    fabric = Fabric(
-        accelerator=accelerator,
-        devices=devices,
-        num_nodes=nodes,
-        strategy=strategy,
-        precision=recipe.precision,
-    )
+    try:
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=devices,
+            num_nodes=nodes,
+            strategy=strategy,
+            precision=recipe.precision,
+        )
+    except (ValueError, TypeError, RuntimeError) as error:  # what Lightning raises for what it cannot do
+        asked = f"accelerator {accelerator!r}, devices {devices!r}, nodes {nodes}, strategy {strategy!r}"
+        raise DataError(f"{asked}: {error}") from None
     fabric.launch()
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
-    weights = _weights(recipe, method, labels)
+    weights = weights_of(recipe, method, labels)
     folder = None
     if out is not None:  # claimed when the recipe is known to work, or the mended one would be refused
         known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
@@ -168,7 +172,7 @@ def fit(
     return Fitted(model, replace(result, network=network))
 
 
-def _weights(recipe: Recipe, method: Method, labels: tuple[str, ...]) -> Weights | None:
+def weights_of(recipe: Recipe, method: Method, labels: tuple[str, ...]) -> Weights | None:
     """The weights that a recipe names, if any; refused where the method cannot use them."""
     if not recipe.label_weights and recipe.order_weight == 1:
         return None

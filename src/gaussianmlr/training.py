@@ -224,14 +224,12 @@ class _Run:
         standing = self.standing
         if state is not None:
             parts.load(state, begins=standing.epoch == standing.batch == 0)
-        while standing.epoch < self.recipe.epochs:
+        # Asked before an epoch, not after: a run that was cut at the end of its patience has ended.
+        while standing.epoch < self.recipe.epochs and not self._out_of_patience():
             self._epoch(number, parts)
             if self.stopping:
                 self._save(parts)
                 return
-            if self.recipe.patience is not None and self._stale() >= self.recipe.patience:
-                self.watcher.note(f"no better epoch for {self._stale()}: stopping early")
-                break
         standing.stage, standing.epoch, standing.batch = number + 1, 0, 0
         standing.best_value = standing.best_epoch = None
         standing.finished = standing.stage == len(self.method.stages)
@@ -386,8 +384,12 @@ class _Run:
         """Passes over the data before this one, those of earlier stages too."""
         return self.standing.stage * self.recipe.epochs + self.standing.epoch
 
-    def _stale(self) -> int:
-        return self.standing.epoch - (self.standing.best_epoch or 0)
+    def _out_of_patience(self) -> bool:
+        stale = self.standing.epoch - (self.standing.best_epoch or 0)
+        if self.recipe.patience is None or self.standing.epoch == 0 or stale < self.recipe.patience:
+            return False
+        self.watcher.note(f"no better epoch for {stale}: stopping early")
+        return True
 
     def _save(self, parts: StageParts) -> None:
         if self.folder is not None and self.fabric.is_global_zero:
