@@ -31,7 +31,7 @@ from gaussianmlr.training import Result, Watcher, train
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-__all__ = ["Fitted", "calibration_error", "evaluate", "fit", "weights_of"]
+__all__ = ["Fitted", "evaluate", "evaluate_calibration", "fit", "weights_of"]
 
 _CALIBRATED_ON = 5_000  # instances: two numbers need no more
 
@@ -164,9 +164,11 @@ def fit(
     }
     model = Model(network, method, labels, recipe, about, facts)
     if whole and validation is not None:
+        facts["metrics"], reading, truth = _measured(model, validation, recipe.batch_size)
+        facts["measured_on"] = "validation"
         if recipe.calibrate:
-            model.calibration, facts["calibration_error"] = _calibrated(model, validation)
-        facts["metrics"], facts["measured_on"] = evaluate(model, validation, recipe.batch_size), "validation"
+            model.calibration = calibrate(reading, truth, supervision=method.supervision)
+            facts["calibration_error"] = _errors(reading, truth, model.calibration)
     if out is not None and fabric.is_global_zero:
         model.save(Path(out) / "model", overwrite=True)
     return Fitted(model, replace(result, network=network))
@@ -213,21 +215,23 @@ def _still(
     return network.head, (found[0], found[1] if len(found) > 1 else None)
 
 
-def _calibrated(model: Model, data: RankedSet) -> tuple[Calibration, dict[str, dict[str, float]]]:
-    """Temperatures fitted to data, and the calibration errors there."""
-    reading, truth = _read_some(model, data, model.recipe.batch_size)
-    calibration = calibrate(reading, truth, supervision=model.method.supervision)
-    return calibration, _errors(reading, truth, calibration)
-
-
-def _read_some(model: Model, data: RankedSet, batch_size: int) -> tuple[Reading, Tensor]:
-    """What a model says, uncalibrated, of some thousand instances from all over the data; and the truth."""
-    some = torch.linspace(0, len(data) - 1, min(len(data), _CALIBRATED_ON)).round().long()
-    read = [
-        (model.read(part.inputs, batch_size, calibrated=False), part.ranks)
-        for part in batches(data, some, batch_size)
-    ]
-    return Reading.join([part for part, _ in read]), torch.cat([ranks for _, ranks in read])
+@torch.no_grad()
+def _measured(
+    model: Model, data: RankedSet, batch_size: int, workers: int = 0
+) -> tuple[dict[str, float], Reading, Tensor]:
+    """In one pass, the metrics of all instances; of some thousand from all over, reading and truth."""
+    some = torch.zeros(len(data), dtype=torch.bool)
+    some[torch.linspace(0, len(data) - 1, min(len(data), _CALIBRATED_ON)).round().long()] = True
+    measures, readings, truth, start = PaperMetrics(), [], [], 0
+    for batch in batches(data, torch.arange(len(data)), batch_size, workers=workers):
+        reading = model.read(batch.inputs, batch_size, calibrated=False)
+        measures.update(reading.scores.float(), batch.ranks)
+        kept = some[start : start + len(batch.ranks)]
+        readings.append(reading.rows(kept))
+        truth.append(batch.ranks[kept])
+        start += len(batch.ranks)
+    metrics = {name: float(value) for name, value in measures.compute().items()}
+    return metrics, Reading.join(readings), torch.cat(truth)
 
 
 def _errors(reading: Reading, truth: Tensor, calibration: Calibration) -> dict[str, dict[str, float]]:
@@ -259,21 +263,18 @@ def _fingerprint(data: RankedSet | None) -> str:
     return str(known()) if callable(known) else f"{type(data).__name__} {len(data)}"
 
 
-@torch.no_grad()
 def evaluate(model: Model, data: RankedSet, batch_size: int = 256, workers: int = 0) -> dict[str, float]:
     """The paper's six metrics of a model on data, by the names of its tables, as fractions."""
-    measures = PaperMetrics()
-    for batch in batches(data, torch.arange(len(data)), batch_size, workers=workers):
-        measures.update(model.read(batch.inputs, batch_size).scores.float(), batch.ranks)
-    return {name: float(value) for name, value in measures.compute().items()}
+    return _measured(model, data, batch_size, workers)[0]
 
 
-@torch.no_grad()
-def calibration_error(model: Model, data: RankedSet, batch_size: int = 256) -> dict[str, dict[str, float]]:
-    """Expected calibration errors of relevance, and of pairs where a method has sigma, before and after.
+def evaluate_calibration(
+    model: Model, data: RankedSet, batch_size: int = 256
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """The metrics of `evaluate`, and expected calibration errors before and after calibration.
 
-    Of large data, 5,000 instances from all over it are looked at. A model without calibration has the same
-    errors before and after.
+    The errors are of relevance, and of pairs where a method has sigma. Of large data, 5,000 instances
+    from all over it are looked at. A model without calibration has the same errors before and after.
 
     Parameters
     ----------
@@ -290,7 +291,8 @@ def calibration_error(model: Model, data: RankedSet, batch_size: int = 256) -> d
     >>> x = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
     >>> data = Arrays(x, (x > 0) * (x.argsort(1).argsort(1) + 1))
     >>> model = fit(Recipe(backbone="mlp", epochs=2), data, data, labels=("sky", "sea")).model
-    >>> {what: sorted(errors) for what, errors in calibration_error(model, data).items()}
+    >>> {what: sorted(errors) for what, errors in evaluate_calibration(model, data)[1].items()}
     {'relevance': ['after', 'before'], 'pairs': ['after', 'before']}
     """
-    return _errors(*_read_some(model, data, batch_size), model.calibration or Calibration())
+    metrics, reading, truth = _measured(model, data, batch_size)
+    return metrics, _errors(reading, truth, model.calibration or Calibration())

@@ -33,7 +33,7 @@ def evaluate_command(
     Examples: `gmlr evaluate runs/hikes hikes.csv`, `gmlr evaluate runs/gray gray-s --size 2000 --json`.
     """
     from gaussianmlr.console import metrics_table
-    from gaussianmlr.fitting import calibration_error, evaluate
+    from gaussianmlr.fitting import evaluate_calibration
     from gaussianmlr.measuring import open_model, open_test
 
     loaded = open_model(model)
@@ -42,7 +42,7 @@ def evaluate_command(
     )
     for note in notes:
         typer.echo(note, err=True)
-    metrics, errors = evaluate(loaded, found, batch_size), calibration_error(loaded, found, batch_size)
+    metrics, errors = evaluate_calibration(loaded, found, batch_size)
     if as_json:
         shown = {
             "split": split,

@@ -78,6 +78,11 @@ class Reading(NamedTuple):
         """Reading of a method whose scores are log-odds of relevance."""
         return cls(scores, torch.sigmoid(single_or_better(scores)))
 
+    def rows(self, which: Tensor) -> Reading:
+        """The readings of some instances."""
+        mu, sigma = (None if part is None else part[which] for part in (self.mu, self.sigma))
+        return Reading(self.scores[which], self.p_relevant[which], mu, sigma)
+
     @classmethod
     def join(cls, parts: Sequence[Reading]) -> Reading:
         """The readings of several batches as one, in main memory."""
