@@ -45,7 +45,8 @@ def weights(run):
 def test_training_says_what_it_does(run):
     out, done = run
     assert "no validation split: 24 of 120 training instances are held out" in done.stderr
-    assert "epoch  40" in done.stderr
+    assert "epoch   1" in done.stderr
+    assert "no better epoch for 15: stopping early" in done.stderr
     assert "tau-b" in done.stdout
     assert f"model: {out / 'model'}" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr  # a pipe is no terminal
