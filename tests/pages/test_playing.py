@@ -14,7 +14,6 @@ import pytest
 import torch
 from PIL import Image
 
-from commanding import gmlr
 from gaussianmlr.data import load_digits
 from gaussianmlr.errors import DataError
 from gaussianmlr.model import Model, build
@@ -159,9 +158,19 @@ def test_people_move_digits_and_see_what_the_model_says(url, tmp_path):
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_a_model_of_digits_is_asked_for(tmp_path):
-    found = gmlr("play")
-    assert (found.returncode, "by --model" in found.stderr) == (2, True)
+def test_the_shipped_model_knows_digits_it_has_not_seen():
+    """Three digits far apart in size, as a user would place them first: the order has to be right."""
+    sizes = {4: 2.6, 7: 1.8, 0: 1.1}
+    placed = [
+        {"digit": digit, "x": x, "y": y, "scale": scale}
+        for (digit, scale), (x, y) in zip(sizes.items(), [(10, 10), (120, 20), (60, 140)])
+    ]
+    with running("-m", "gaussianmlr.cli", "play", "--port", 0, "--digits", "embedded") as server:
+        found = httpx.post(f"{server.url}/api/read", json={"digits": placed}).json()
+    assert found["order"] == found["truth"]["scale"] == "4 > 7 > 0"
+
+
+def test_a_model_of_digits_is_asked_for():
     letters = make_model()
     with pytest.raises(DataError, match="expected a model of images with the labels 0 to 9"):
         playing_app(replace(letters, labels=tuple("abcdefghij")), load_digits("test", "embedded"))

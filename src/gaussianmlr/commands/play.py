@@ -12,7 +12,8 @@ from gaussianmlr.commands.serve import Host, Port, Token, need_pages
 
 def play_command(
     model: Annotated[
-        Path | None, typer.Option(help="Folder of a model of digits, or of the run that made it.")
+        Path | None,
+        typer.Option(help="Folder of a model of digits, or of its run; without it, one trained on gray-s."),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
@@ -21,19 +22,15 @@ def play_command(
 ) -> None:
     """Open a page to move digits on a canvas and see what a model says of them, live.
 
-    Example: `gmlr train gray-s --size 6000 --epochs 5 --out runs/gray`, then `gmlr play --model runs/gray`.
+    Examples: `gmlr play`, or with a model of your own, `gmlr train color-s --out runs/color` and then
+    `gmlr play --model runs/color`.
     """
     need_pages("gmlr play")
     from gaussianmlr.data import load_digits
-    from gaussianmlr.errors import DataError
     from gaussianmlr.measuring import open_model
     from gaussianmlr.pages.base import check_listening, run_server
-    from gaussianmlr.pages.playing import playing_app
+    from gaussianmlr.pages.playing import SHIPPED, playing_app
 
     check_listening(host, token)
-    if model is None:
-        raise DataError(
-            "give a model of digits by --model; `gmlr train gray-s --size 6000 --out runs/gray` makes one"
-        )
-    app = playing_app(open_model(model), load_digits("test", digits), token)
+    app = playing_app(open_model(model or SHIPPED), load_digits("test", digits), token)
     run_server(app, host, port, token=token, say=lambda address: typer.echo(f"Open {address}"))

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import io
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from gaussianmlr.pages.base import make_app, page
 from gaussianmlr.pages.batching import Batcher
 from gaussianmlr.prediction import Prediction
 
-__all__ = ["playing_app"]
+__all__ = ["SHIPPED", "playing_app"]
 
+# The model of the cell gray-s_gmlr-strong_cpu_seed0 in results/cells, whose recipe is in its config.json.
+SHIPPED = Path(__file__).parent / "gray-s"
 LABELS = tuple("0123456789")
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
