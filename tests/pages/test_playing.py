@@ -158,7 +158,7 @@ def test_people_move_digits_and_see_what_the_model_says(url, tmp_path):
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_the_shipped_model_knows_digits_it_has_not_seen():
+def test_the_shipped_model_orders_digits():
     """Three digits far apart in size, as a user would place them first: the order has to be right."""
     sizes = {4: 2.6, 7: 1.8, 0: 1.1}
     placed = [
