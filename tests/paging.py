@@ -7,10 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
+# Without PYTHONUNBUFFERED, as users run it: an address that stays in a buffer must fail here too.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+ENVIRONMENT.pop("PYTHONUNBUFFERED", None)
+PATIENCE = 240  # seconds until a server that says nothing is given up
 
 
 class Running:
@@ -37,14 +41,18 @@ def running(*arguments):
         text=True,
         env=ENVIRONMENT,
     )
+    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog.start()
     try:
         for line in process.stdout:
             if found := re.search(r"http://\S+/", line):
                 break
         else:
             raise AssertionError(f"no address: {process.communicate(timeout=60)[1]}")
+        watchdog.cancel()
         yield Running(process, found.group().rstrip("/"))
     finally:
+        watchdog.cancel()
         if process.poll() is None:
             process.kill()
         process.communicate()

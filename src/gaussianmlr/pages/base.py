@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import mimetypes
 import signal
 import socket
@@ -128,7 +129,7 @@ def run_server(
     port: int = 8000,
     *,
     token: str | None = None,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = functools.partial(print, flush=True),  # a pipe would keep it back
     grace: float = 30.0,
     log_level: str = "warning",
 ) -> None:
