@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import mimetypes
 import signal
 import socket
@@ -129,7 +128,7 @@ def run_server(
     port: int = 8000,
     *,
     token: str | None = None,
-    say: Callable[[str], None] = functools.partial(print, flush=True),  # a pipe would keep it back
+    say: Callable[[str], None] | None = None,
     grace: float = 30.0,
     log_level: str = "warning",
 ) -> None:
@@ -170,7 +169,8 @@ def run_server(
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    server = _Server(config, lambda: say(address if token is None else f"{address}?token={token}"))
+    tell = say or (lambda text: print(text, flush=True))  # a pipe would keep it back
+    server = _Server(config, lambda: tell(address if token is None else f"{address}?token={token}"))
     if threading.current_thread() is threading.main_thread():
         # uvicorn sends itself the signal again once all is done; there is nothing left to end by then.
         signal.signal(signal.SIGTERM, lambda *_: None)
