@@ -144,8 +144,8 @@ def run_server(
         0 takes a free one.
     token : str, optional
         As given to `make_app`.
-    say : callable
-        Is told the address, once connections are accepted.
+    say : callable, optional
+        Is told the address, once connections are accepted; it is printed without this.
     grace : float
         Seconds that requests under way have at the end.
     log_level : str
