@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gaussianmlr.batches import Arrays, RankedSet, one_ranker
+from gaussianmlr.batches import Arrays, RankedSet, truth_at
 from gaussianmlr.model import Inputs
 from gaussianmlr.sources import scaled
 
@@ -43,11 +43,8 @@ class SparseRows:
     def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
         """Some instances: inputs, ranks (of one ranker, drawn for the epoch) and perhaps weights."""
         where = torch.as_tensor(indices, dtype=torch.int64)
-        ranks = self.ranks[where]
-        if ranks.ndim == 3:
-            ranks = one_ranker(ranks, where, self.seed, epoch)
-        found = (as_rows(self.matrix[where.numpy()], self.about), ranks)
-        return found if self.weights is None else (*found, self.weights[where])
+        rows = as_rows(self.matrix[where.numpy()], self.about)
+        return rows, *truth_at(where, self.ranks, self.weights, self.seed, epoch)
 
     def fingerprint(self) -> str:
         """A SHA-256 of the contents."""

@@ -115,11 +115,7 @@ class Arrays:
     def tensors(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
         """Some instances; where there are several rankers, with the one drawn for the epoch."""
         where = torch.as_tensor(indices)
-        ranks = self.ranks[where]
-        if ranks.ndim == 3:
-            ranks = one_ranker(ranks, where, self.seed, epoch)
-        found = (self.inputs[where], ranks)
-        return found if self.weights is None else (*found, self.weights[where])
+        return self.inputs[where], *truth_at(where, self.ranks, self.weights, self.seed, epoch)
 
 
 def as_tensor(values: Any) -> Tensor:
@@ -140,8 +136,20 @@ def as_input(x: Tensor) -> Tensor:
     return x.float()
 
 
+def truth_at(
+    where: Tensor, ranks: Tensor, weights: Tensor | None, seed: int, epoch: int
+) -> tuple[Tensor, ...]:
+    """Ranks of some instances, of several rankers those of one drawn for the epoch; and weights, if any."""
+    found = ranks[where]
+    if found.ndim == 3:
+        found = one_ranker(found, where, seed, epoch)
+    return (found,) if weights is None else (found, weights[where])
+
+
 def one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
     """Of ranks [N, R, K], those of the ranker drawn for an epoch, among those who know anything."""
+    if len(where) == 0:
+        return ranks[:, 0]
     present = (ranks >= 0).any(-1)
     draws = np.stack([np.random.default_rng((seed, epoch, i)).random(ranks.shape[1]) for i in where.tolist()])
     chosen = torch.where(present, torch.from_numpy(draws), -1.0).argmax(1)

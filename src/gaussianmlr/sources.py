@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gaussianmlr.batches import Arrays, RankedSet, one_ranker
+from gaussianmlr.batches import Arrays, RankedSet, truth_at
 from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Setting
 from gaussianmlr.data.images import read_image
 from gaussianmlr.errors import DataError, shorten
@@ -92,15 +92,10 @@ class Pictures:
     def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
         """Some instances: images, ranks and perhaps weights."""
         where = torch.as_tensor(indices, dtype=torch.int64)
-        ranks = self.ranks[where]
-        if ranks.ndim == 3:
-            drawn = one_ranker(ranks, where, self.seed, epoch) if len(where) else ranks[:, 0]
-            ranks = drawn
         images = torch.empty(len(where), self.preprocess.channels, *self.preprocess.size)
         for place, index in enumerate(where.tolist()):
             images[place] = self.load(self.files[index])
-        found = (images, ranks)
-        return found if self.weights is None else (*found, self.weights[where])
+        return images, *truth_at(where, self.ranks, self.weights, self.seed, epoch)
 
     def load(self, file: Path) -> Tensor:
         """The tensor of a file."""
