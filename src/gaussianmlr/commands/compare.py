@@ -10,18 +10,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gaussianmlr.commands.options import (
+    Accelerator,
+    Backbone,
+    Channels,
+    Data,
+    Digits,
+    Epochs,
+    ImageSize,
+    Quiet,
+    RecipeFile,
+    Settings,
+    Size,
+    Threshold,
+    Tolerance,
+)
+
 if TYPE_CHECKING:
     from gaussianmlr.judging import Comparison
     from gaussianmlr.recipe import Recipe
 
 
 def compare_command(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="A Ranked MNIST set such as gray-s, a table, a manifest of pictures or a folder with one."
-        ),
-    ],
+    data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the comparison: cells, tables and the picture.")],
     method: Annotated[
         list[str] | None,
@@ -40,34 +51,19 @@ def compare_command(
         int | None, typer.Option(help="Cross-validate: so many parts a seed, each tested on once.")
     ] = None,
     preset: Annotated[str | None, typer.Option(help="Settings by name: paper, cpu or smoke.")] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="TOML or JSON with any settings of the training.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="One setting, field=value or field.key=value; may be given often."),
-    ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="fast, resnet18, mlp, efficientnet-lite0, hf:NAME, timm:NAME.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training data.")] = None,
+    recipe: RecipeFile = None,
+    settings: Settings = None,
+    backbone: Backbone = None,
+    epochs: Epochs = None,
     seed: Annotated[int | None, typer.Option(help="The first seed.")] = None,
-    size: Annotated[int | None, typer.Option(help="Ranked MNIST: training images an epoch.")] = None,
-    digits: Annotated[
-        str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")
-    ] = "auto",
-    image_size: Annotated[
-        int | None, typer.Option(help="Pictures: height and width they are brought to; 224 without it.")
-    ] = None,
-    channels: Annotated[
-        int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); found out without it.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
-    ] = None,
-    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
-    accelerator: Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    size: Size = None,
+    digits: Digits = "auto",
+    image_size: ImageSize = None,
+    channels: Channels = None,
+    threshold: Threshold = None,
+    tolerance: Tolerance = 0.0,
+    accelerator: Accelerator = "auto",
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Compare methods on the same splits with the same budget: mean, spread, and who wins beyond noise.

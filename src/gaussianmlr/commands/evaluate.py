@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from gaussianmlr.commands.options import Digits, Threshold, Tolerance
+
 
 def evaluate_command(
     model: Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")],
@@ -16,13 +18,9 @@ def evaluate_command(
         str, typer.Option(help="The part to measure on: test, validation, train, any other name, or all.")
     ] = "test",
     size: Annotated[int | None, typer.Option(help="Ranked MNIST: how many images.")] = None,
-    digits: Annotated[
-        str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")
-    ] = "auto",
-    threshold: Annotated[
-        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
-    ] = None,
-    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
+    digits: Digits = "auto",
+    threshold: Threshold = None,
+    tolerance: Tolerance = 0.0,
     batch_size: Annotated[int, typer.Option(min=1, help="Instances at once.")] = 64,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gaussianmlr.commands.options import Accelerator, Digits, Quiet
+
 if TYPE_CHECKING:
     from gaussianmlr.paper.cells import Cell
     from gaussianmlr.paper.running import Places, Sources
@@ -42,15 +44,13 @@ def reproduce_command(
     no_train: Annotated[
         bool, typer.Option("--no-train", help="Run no cell; make tables and figures of what is there.")
     ] = False,
-    digits: Annotated[
-        str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")
-    ] = "auto",
+    digits: Digits = "auto",
     nsid: Annotated[Path | None, typer.Option(help="Folder with the natural scenes.")] = None,
     avdp: Annotated[Path | None, typer.Option(help="Folder with the architecture pictures.")] = None,
     work: Annotated[Path, typer.Option(help="Folder of runs and models.")] = Path("runs/paper"),
     results: Annotated[Path, typer.Option(help="Folder of cells, tables and figures.")] = Path("results"),
-    accelerator: Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    accelerator: Accelerator = "auto",
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Reproduce the paper. Cells run once; after Ctrl-C, a crash or a kill, the same command goes on.

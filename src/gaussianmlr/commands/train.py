@@ -8,51 +8,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gaussianmlr.commands.options import (
+    Accelerator,
+    Backbone,
+    Channels,
+    Data,
+    Digits,
+    Epochs,
+    ImageSize,
+    Quiet,
+    RecipeFile,
+    Settings,
+    Size,
+    Threshold,
+    Tolerance,
+)
+
 if TYPE_CHECKING:
     from gaussianmlr.fitting import Fitted
 
 
 def train_command(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="A Ranked MNIST set such as gray-s, a table, a manifest of pictures or a folder with one."
-        ),
-    ],
+    data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the run; the model ends up in OUT/model.")],
     preset: Annotated[
         str | None,
         typer.Option(help="Settings to begin with: cpu, paper (the paper's; a GPU is wise) or smoke."),
     ] = None,
-    recipe: Annotated[
-        Path | None, typer.Option(help="TOML or JSON with any settings of the training.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="One setting, field=value or field.key=value; may be given often."),
-    ] = None,
+    recipe: RecipeFile = None,
+    settings: Settings = None,
     method: Annotated[str | None, typer.Option(help="See `gmlr methods`.")] = None,
     supervision: Annotated[str | None, typer.Option(help="strong (the order) or weak (relevance).")] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="fast, resnet18, mlp, efficientnet-lite0, hf:NAME, timm:NAME.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training data.")] = None,
+    backbone: Backbone = None,
+    epochs: Epochs = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    size: Annotated[int | None, typer.Option(help="Ranked MNIST: training images an epoch.")] = None,
-    digits: Annotated[
-        str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")
-    ] = "auto",
-    image_size: Annotated[
-        int | None, typer.Option(help="Pictures: height and width they are brought to; 224 without it.")
-    ] = None,
-    channels: Annotated[
-        int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); found out without it.")
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
-    ] = None,
-    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
-    accelerator: Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")] = "auto",
+    size: Size = None,
+    digits: Digits = "auto",
+    image_size: ImageSize = None,
+    channels: Channels = None,
+    threshold: Threshold = None,
+    tolerance: Tolerance = 0.0,
+    accelerator: Accelerator = "auto",
     devices: Annotated[str, typer.Option(help="Lightning's: how many devices a machine, or auto.")] = "1",
     nodes: Annotated[int, typer.Option(help="Lightning's: how many machines.")] = 1,
     strategy: Annotated[str, typer.Option(help="Lightning's: auto, ddp, fsdp.")] = "auto",
@@ -67,7 +63,7 @@ def train_command(
         typer.Option(help="Folder for features of a frozen backbone; the user's cache without it."),
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Keep no such features on disk.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model. After Ctrl-C, a crash or a kill, the same command goes on where it was.
