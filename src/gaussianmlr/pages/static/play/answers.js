@@ -27,13 +27,13 @@ function makeColumn(model, index) {
   const curves = part("curves", "svg", { class: "curves", viewBox: "0 0 640 240", role: "img" });
   const note = part("note", "p", { class: "soft small" });
   const first = part("first", "div");
-  const pairs = part("pairs", "table", { class: "pairs" });
+  const pairs = part("pairs", "div", { class: "scroll" });
   const box = make("section", { class: "card column", "aria-labelledby": `answer-${index}`, "data-model": index },
     heading(model, `answer-${index}`),
     make("dl", {}, make("dt", {}, "Predicted"), order, make("dt", {}, "For sure"), partial),
     make("div", {}, make("h3", {}, "Significances"), curves, note),
     make("div", {}, make("h3", {}, "P(first)"), first),
-    make("div", {}, make("h3", {}, "P(row above column), in percent"), make("div", { class: "scroll" }, pairs)));
+    make("div", {}, make("h3", {}, "P(row above column), in percent"), pairs));
   return { box, order, partial, curves, note, first, pairs, model };
 }
 
@@ -46,6 +46,7 @@ export function setColumns(models) {
 /** Show what the server found, an answer a column. */
 export function showAnswers(found) {
   last = found;
+  byId("picture").src = found.image;
   showTruth();
   found.answers.forEach((answer, place) => {
     const column = columns[place];
@@ -58,8 +59,7 @@ export function showAnswers(found) {
       ? "A digit applies where its mean is right of the line at zero."
       : `${column.model.scores}: a digit applies above the line.`;
     column.first.replaceChildren(...(answer.p_first ? firstRows(answer) : [UNSURE]));
-    if (answer.p_above) column.pairs.replaceChildren(make("tbody", {}, ...pairRows(answer)));
-    else column.pairs.replaceChildren(make("caption", {}, UNSURE));
+    column.pairs.replaceChildren(answer.p_above ? make("table", { class: "pairs" }, make("tbody", {}, ...pairRows(answer))) : UNSURE);
   });
 }
 

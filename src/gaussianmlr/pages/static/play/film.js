@@ -26,7 +26,7 @@ export function startFilm(found) {
   about = found;
   byId("screen").width = byId("screen").height = about.canvas;
   byId("play").addEventListener("click", () => (clock ? pause() : play()));
-  byId("frame").addEventListener("input", () => { pause(); seek(Number(byId("frame").value)); });
+  byId("frame").addEventListener("input", () => { pause(); if (film) seek(Number(byId("frame").value)); });
   byId("film-factor").addEventListener("change", () => shoot({ factor: byId("film-factor").value }));
   byId("another").addEventListener("click", another);
   document.addEventListener("keydown", keys);
@@ -101,20 +101,21 @@ function show(at) {
 function drawCast() {
   byId("cast").replaceChildren(...film.roles.map((role, k) => {
     const choices = Array.from({ length: 10 }, (_, digit) => make("option", { value: digit, selected: digit === film.digits[k] }, String(digit)));
-    return make("label", { class: "row", for: `cast-${role}` }, role[0].toUpperCase() + role.slice(1),
+    return make("label", { for: `cast-${role}` }, role[0].toUpperCase() + role.slice(1),
       make("select", { id: `cast-${role}`, onchange: (event) => cast(k, Number(event.target.value)) }, ...choices));
   }));
 }
 
 /** A digit for a part; whoever had it takes the part that is free now. */
 async function cast(k, digit) {
+  if (!film) return;
   const digits = [...film.digits];
   const other = digits.indexOf(digit);
   if (other >= 0) digits[other] = digits[k];
   digits[k] = digit;
   byId("keep").checked = true;
   await shoot({ digits });
-  byId(`cast-${film.roles[k]}`).focus();
+  if (film) byId(`cast-${film.roles[k]}`).focus();
 }
 
 function seek(t) {

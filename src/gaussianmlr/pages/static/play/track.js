@@ -3,7 +3,7 @@ import { make } from "/static/base.js";
 import { heading, showOrder } from "/static/play/answers.js";
 import { colour, ticks } from "/static/play/charts.js";
 
-const WIDTH = 560, HEIGHT = 300, LEFT = 44, RIGHT = 20, TOP = 14, BOTTOM = 44;
+const WIDTH = 560, HEIGHT = 300, LEFT = 44, RIGHT = 30, TOP = 14, BOTTOM = 44, LINE = 16;
 const NUMBERS = ["monotonicity", "linearity", "drift"];
 let made = 0;
 
@@ -11,12 +11,13 @@ let made = 0;
 export function makeTrack(model, index) {
   const order = make("p", { class: "order", "data-part": "order" });
   const svg = make("svg", { class: "curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "data-part": "track" });
+  const note = make("p", { class: "soft small" });
   const values = Object.fromEntries(NUMBERS.map((name) => [name, make("dd", { class: "number", "data-number": name }, "–")]));
   const numbers = make("dl", { class: "numbers" },
     ...NUMBERS.map((name) => make("div", {}, make("dt", {}, name), values[name])));
   const box = make("section", { class: "card column", "aria-labelledby": `track-${index}`, "data-model": index },
-    heading(model, `track-${index}`), order, svg, numbers);
-  return { box, order, svg, values, model, index };
+    heading(model, `track-${index}`), order, make("div", {}, svg, note), numbers);
+  return { box, order, svg, note, values, model, index };
 }
 
 /** Draw what a model says of a whole film, hidden until `showFrame` uncovers it. */
@@ -27,7 +28,7 @@ export function drawTrack(track, film, answer) {
   const [low, high] = [Math.min(-0.5, ...ends), Math.max(0.5, ...ends)];
   const x = (t) => LEFT + (WIDTH - LEFT - RIGHT) * t / (frames - 1);
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / (high - low);
-  const nodes = [...axes(film, x, y, low, high, sigma)];
+  const nodes = [...axes(film, x, y, low, high)];
   const name = `seen-${made++}`;
   const cover = make("rect", { x: 0, y: 0, width: 0, height: HEIGHT });
   nodes.push(make("clipPath", { id: name }, cover));
@@ -43,15 +44,16 @@ export function drawTrack(track, film, answer) {
     d: `M${significance.map((row, t) => point(t, row[k])).join("L")}`, stroke: colour(digit), "data-digit": digit,
   })));
   const dots = film.digits.map((digit) => make("circle", { r: 5, fill: colour(digit), class: "dot" }));
-  const names = film.digits.map((digit) => make("text", { fill: colour(digit), "text-anchor": "end" }, String(digit)));
+  const names = film.digits.map((digit) => make("text", { fill: colour(digit) }, String(digit)));
   track.svg.replaceChildren(...nodes, lines, ...dots, ...names);
   const what = sigma ? "Means with a band of one sigma" : track.model.scores;
+  track.note.textContent = `${what}; a digit applies above the dashed line.`;
   track.svg.setAttribute("aria-label",
     `${what} of the digits ${film.digits.join(", ")} along the film; ${sigma ? "zero" : "the threshold"} is a dashed line`);
   Object.assign(track, { cover, dots, names, x, y, answer, film });
 }
 
-function* axes(film, x, y, low, high, sigma) {
+function* axes(film, x, y, low, high) {
   const bottom = HEIGHT - BOTTOM;
   yield make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: bottom, y2: bottom, class: "frame" });
   for (const value of ticks(low, high)) {
@@ -59,7 +61,6 @@ function* axes(film, x, y, low, high, sigma) {
     yield make("text", { x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", class: "axis" }, String(value));
   }
   yield make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(0), y2: y(0), "stroke-dasharray": "4 4" });
-  yield make("text", { x: WIDTH - RIGHT, y: y(0) - 5, "text-anchor": "end", class: "axis" }, sigma ? "applies above zero" : "threshold");
   const [from, to] = film.range;
   for (const value of ticks(from, to)) {
     const place = x((film.true.length - 1) * (value - from) / (to - from));
@@ -70,6 +71,16 @@ function* axes(film, x, y, low, high, sigma) {
     `true ${film.factor} of the ${film.digits[0]}`);
 }
 
+/** Places of texts near the wanted ones, none upon another. */
+function apart(wanted) {
+  const order = wanted.map((_, k) => k).sort((a, b) => wanted[a] - wanted[b]);
+  const found = [...wanted];
+  const place = Math.floor(order.length / 2); // the middle one stays, the others give way
+  for (let i = place + 1; i < order.length; i++) found[order[i]] = Math.max(wanted[order[i]], found[order[i - 1]] + LINE);
+  for (let i = place - 1; i >= 0; i--) found[order[i]] = Math.min(wanted[order[i]], found[order[i + 1]] - LINE);
+  return found;
+}
+
 /** Uncover the curves up to a frame; the numbers come with the last one. */
 export function showFrame(track, t) {
   const { x, y, answer, film } = track;
@@ -78,15 +89,9 @@ export function showFrame(track, t) {
     dot.setAttribute("cx", x(t));
     dot.setAttribute("cy", y(answer.significance[t][k]));
   });
-  const taken = [];
-  track.names.forEach((name, k) => {
-    let place = y(answer.significance[t][k]) + 5;
-    while (taken.some((other) => Math.abs(other - place) < 16)) place -= 16;
-    taken.push(place);
-    const left = t < 3; // there is no room on the left of the first frames
-    name.setAttribute("text-anchor", left ? "start" : "end");
-    name.setAttribute("x", x(t) + (left ? 10 : -10));
-    name.setAttribute("y", place);
+  apart(answer.significance[t].map(y)).forEach((place, k) => {
+    track.names[k].setAttribute("x", x(t) + 10);
+    track.names[k].setAttribute("y", place + 5);
   });
   showOrder(track.order, answer.orders[t], film.orders[t]);
   const ended = t === answer.orders.length - 1;
