@@ -17,9 +17,10 @@ from gaussianmlr.orders import to_text
 from gaussianmlr.paper.following import follow_score
 from gaussianmlr.prediction import Prediction
 
-__all__ = ["ROLES", "Shooting", "film_probe", "film_setting", "followed", "sheet"]
+__all__ = ["MOST_MODELS", "ROLES", "Shooting", "film_probe", "film_setting", "followed", "sheet"]
 
 ROLES = ("gains", "keeps", "loses")  # in the order of the places of a probe
+MOST_MODELS = 4  # that a page shows side by side
 _MOST_FRAMES = 60
 _WIDE = 10  # frames in a row of a sheet
 
@@ -39,7 +40,7 @@ class Shooting(BaseModel):
     seed: int = Field(0, ge=0, lt=1 << 31, description="Another seed, another sequence.")
     frames: int = Field(50, ge=2, le=_MOST_FRAMES)
     models: list[int] | None = Field(
-        None, min_length=1, max_length=4, description="Who watches; all without it."
+        None, min_length=1, max_length=MOST_MODELS, description="Who watches; all without it."
     )
 
 

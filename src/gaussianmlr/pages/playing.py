@@ -27,11 +27,11 @@ from gaussianmlr.model import Model
 from gaussianmlr.orders import densify, to_text
 from gaussianmlr.pages.base import make_app, page
 from gaussianmlr.pages.batching import Batcher
-from gaussianmlr.pages.filming import Shooting, film_probe, followed, sheet
+from gaussianmlr.pages.filming import MOST_MODELS, Shooting, film_probe, followed, sheet
 from gaussianmlr.paper.tables import METHODS
 from gaussianmlr.prediction import Prediction
 
-__all__ = ["MOST_MODELS", "SHIPPED", "playing_app"]
+__all__ = ["SHIPPED", "playing_app"]
 
 # Models of cells in results/cells, whose recipes are in their config.json; all are shown side by side.
 SHIPPED = tuple(
@@ -40,7 +40,6 @@ SHIPPED = tuple(
         "gray-s",  # gray-s_gmlr-strong_cpu_seed0
     )
 )
-MOST_MODELS = 4
 LABELS = tuple("0123456789")
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _AT_ONCE = 8  # frames of a film between which a canvas that somebody moves gets its answer

@@ -3,6 +3,7 @@ import { byId, make } from "/static/base.js";
 import { drawScores, firstRows, pairRows } from "/static/play/charts.js";
 
 const UNSURE = "This method has no sigma: it cannot say.";
+const NO_LAW = "This method has no sigma to compute them from.";
 let columns = [];
 let last = null;
 
@@ -59,7 +60,7 @@ export function showAnswers(found) {
       ? "A digit applies where its mean is right of the line at zero."
       : `${column.model.scores}: a digit applies above the line.`;
     column.first.replaceChildren(...(answer.p_first ? firstRows(answer) : [UNSURE]));
-    column.pairs.replaceChildren(answer.p_above ? make("table", { class: "pairs" }, make("tbody", {}, ...pairRows(answer))) : UNSURE);
+    column.pairs.replaceChildren(answer.p_above ? make("table", { class: "pairs" }, make("tbody", {}, ...pairRows(answer))) : NO_LAW);
   });
 }
 

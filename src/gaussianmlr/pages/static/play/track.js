@@ -3,7 +3,7 @@ import { make } from "/static/base.js";
 import { heading, showOrder } from "/static/play/answers.js";
 import { colour, ticks } from "/static/play/charts.js";
 
-const WIDTH = 560, HEIGHT = 300, LEFT = 44, RIGHT = 30, TOP = 14, BOTTOM = 44, LINE = 16;
+const WIDTH = 560, HEIGHT = 300, LEFT = 44, RIGHT = 30, TOP = 14, BOTTOM = 52, LINE = 18;
 const NUMBERS = ["monotonicity", "linearity", "drift"];
 let made = 0;
 
@@ -56,7 +56,7 @@ export function drawTrack(track, film, answer) {
 function* axes(film, x, y, low, high) {
   const bottom = HEIGHT - BOTTOM;
   yield make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: bottom, y2: bottom, class: "frame" });
-  for (const value of ticks(low, high)) {
+  for (const value of ticks(low, high, 6)) {
     if (value !== 0) yield make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value), class: "grid" });
     yield make("text", { x: LEFT - 8, y: y(value) + 4, "text-anchor": "end", class: "axis" }, String(value));
   }
@@ -65,7 +65,7 @@ function* axes(film, x, y, low, high) {
   for (const value of ticks(from, to)) {
     const place = x((film.true.length - 1) * (value - from) / (to - from));
     yield make("line", { x1: place, x2: place, y1: bottom, y2: bottom + 5, class: "frame" });
-    yield make("text", { x: place, y: bottom + 19, "text-anchor": "middle", class: "axis" }, String(value));
+    yield make("text", { x: place, y: bottom + 23, "text-anchor": "middle", class: "axis" }, String(value));
   }
   yield make("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle", class: "axis" },
     `true ${film.factor} of the ${film.digits[0]}`);
