@@ -63,13 +63,14 @@ async function shoot(change, { at = 0, run = !still.matches } = {}) {
   wanted = { ...wanted, ...change };
   const mine = ++asking;
   document.body.dataset.filming = "yes"; // for tests and for styles: what is shown is not yet this film
-  byId("play").disabled = true;
+  byId("play").disabled = !film; // the film that is there may go on until then
   try {
     const found = await ask("/api/film", { json: wanted });
     const picture = new Image();
     picture.src = found.sheet;
     await picture.decode();
     if (mine !== asking) return; // another one was asked for meanwhile
+    pause();
     [film, sheet] = [found, picture];
     byId("trouble").textContent = "";
     show(Math.min(at, last()));
