@@ -38,6 +38,7 @@ SHIPPED = tuple(
     Path(__file__).parent / name
     for name in (
         "gray-s",  # gray-s_gmlr-strong_cpu_seed0
+        "gray-s-crpc",  # gray-s_crpc-strong_cpu_seed0
     )
 )
 LABELS = tuple("0123456789")
