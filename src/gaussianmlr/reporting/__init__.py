@@ -1,0 +1,5 @@
+"""Reports: a run or a comparison as one page that needs nothing else."""
+
+from gaussianmlr.reporting.report import write_report
+
+__all__ = ["write_report"]
