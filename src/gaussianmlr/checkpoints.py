@@ -49,7 +49,7 @@ def worth(row: dict[str, Any], select: str, *, first: bool, ordered: bool) -> fl
     first : bool
         Whether it is the first stage. Those after it are about relevance alone, which the loss measures.
     ordered : bool
-        Whether the validation data orders any two labels; else tau-b is 0 in every epoch, and the loss counts.
+        Whether validation data orders any two labels; else tau-b is 0 in every epoch, and the loss counts.
 
     Examples
     --------

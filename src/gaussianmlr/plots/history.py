@@ -86,7 +86,9 @@ class HistoryDisplay:
             )  # fmt: skip
         ax.set_xlabel("epoch")
         ax.set_ylabel(f"{self.axis}, percent" if self.percent else self.axis)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        if len(self.history) == 1:
+            ax.set_xlim(0.5, 1.5)
+        ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         ax.grid(axis="y", color="0.9")
         ax.set_axisbelow(True)
         ax.legend(frameon=False, fontsize=9)

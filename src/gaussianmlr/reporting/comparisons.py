@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,15 @@ from gaussianmlr.plots import ComparisonDisplay
 from gaussianmlr.reporting.downloads import csv_text, downloads_section
 from gaussianmlr.reporting.drawing import whole
 from gaussianmlr.reporting.html import Html, download, element, facts, figure, note, page, section, table
-from gaussianmlr.reporting.recipes import recipe_section, setting, versions_facts
+from gaussianmlr.reporting.recipes import made_with, recipe_section, setting
 from gaussianmlr.splitting import Run
 from gaussianmlr.tabulating import headings, p_text, spread_text, to_csv, to_latex, to_markdown
 
 __all__ = ["Found", "comparison_page", "read_comparison"]
+
+_COLUMNS = (
+    "bold: best mean. p: tau-b against the best, adjusted. Seconds: time of learning, mean over the runs."
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ def read_comparison(folder: Path) -> Found:
         raise DataError(f"{file} is no plan of a comparison: {error}") from None
     if "asked" not in plan:
         raise DataError(
-            f"{file} does not say who was asked for; the same `gmlr compare` again adds it, and trains nothing anew"
+            f"{file} does not say who was asked for; the same `gmlr compare` again adds it, and trains "
+            "nothing anew"
         )
     cells, broken = [], []
     for one in sorted((folder / "cells").glob("*.json")):
@@ -159,12 +163,7 @@ def _methods(comparison: Comparison) -> Html:
     return section(
         "Methods",
         table("Contenders by tau-b", head, rows, numbers=set(range(1, len(head))), hide=True),
-        element(
-            "p",
-            f"In percent; {spread}bold: best mean. p: tau-b against the best, adjusted. Seconds: time of learning, "
-            "mean over the runs.",
-            class_="soft small",
-        ),
+        element("p", f"In percent; {spread}{_COLUMNS}", class_="soft small"),
         anchor="methods",
     )
 
@@ -183,13 +182,11 @@ def _tests(comparison: Comparison) -> Html:
         ]
         for one in verdict.against
     ]
+    how = verdict.test[:1].upper() + verdict.test[1:]
     head = ("pair", "difference of tau-b", "p", "adjusted p", "verdict")
     return section(
         "Who is better",
-        element(
-            "p",
-            f"{verdict.test[:1].upper()}{verdict.test[1:]}. A difference counts below an adjusted p of {LEVEL}.",
-        ),
+        element("p", f"{how}. A difference counts below an adjusted p of {LEVEL}."),
         table("Paired tests of tau-b, in percent", head, rows, numbers={1, 2, 3}, hide=True),
         anchor="tests",
     )
@@ -268,12 +265,8 @@ def _versions(found: Found) -> Html:
     for cell in found.cells:
         for name, version in cell.versions.items():
             versions.setdefault(name, {})[version] = None
-    return section(
-        "Made with",
-        versions_facts({name: ", ".join(known) for name, known in versions.items()}),
-        facts([("data", element("code", found.plan["data"]))]),
-        anchor="versions",
-    )
+    shown = {name: ", ".join(known) for name, known in versions.items()}
+    return made_with(shown, None, {"data": found.plan["data"]})
 
 
 def _links(found: Found) -> list[Html]:
@@ -288,7 +281,7 @@ def _links(found: Found) -> list[Html]:
     links = [download("cells.csv", csv_text(head, rows), "text/csv", "every cell; metrics as fractions")]
     if found.comparison is None:
         return links
-    whole_of_it = json.dumps(found.comparison.to_dict(), indent=1, ensure_ascii=False, default=_plain)
+    whole_of_it = json.dumps(found.comparison.to_dict(), indent=1, ensure_ascii=False)
     return [
         download("comparison.csv", to_csv(found.comparison), "text/csv", "the table, in percent"),
         *links,
@@ -296,7 +289,3 @@ def _links(found: Found) -> list[Html]:
         download("comparison.md", to_markdown(found.comparison), "text/markdown", "the table as Markdown"),
         download("comparison.tex", to_latex(found.comparison), "text/plain", "the table as LaTeX"),
     ]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else str(value)

@@ -75,7 +75,8 @@ def _inlined(text: str, name: str, words: str) -> Html:
     """The SVG without its head, ids and colours made those of the page."""
     box = re.search(r'viewBox="([^"]+)"', text)
     opened = re.search(r"<svg[^>]*>", text)
-    assert box is not None and opened is not None
+    assert box is not None
+    assert opened is not None
     inside = re.sub(r"<!--.*?-->", "", text[opened.end() : text.rindex("</svg>")], flags=re.DOTALL)
     # Within tags alone: what labels say is between them, and has no bracket that is not escaped.
     inside = re.sub(r"<[^>]+>", lambda tag: _fitted(tag.group(), name), inside)

@@ -77,9 +77,9 @@ def _shown(evidence: Evidence, place: int, name: str) -> Html:
         pixels = _pixels(data, place)
     except DataError as error:  # it was read before, and is gone now
         return element("p", str(error), class_="soft small")
-    kind, coded = _encoded(pixels)
+    kind = "jpeg" if isinstance(data, RankedData) else "png"  # photographs; what is drawn stays sharp
     return element(
-        "img", src=f"data:image/{kind};base64,{coded}", alt=f"Picture {name}",
+        "img", src=f"data:image/{kind};base64,{_encoded(pixels, kind)}", alt=f"Picture {name}",
         width=pixels.shape[1], height=pixels.shape[0],
     )  # fmt: skip
 
@@ -98,17 +98,12 @@ def _pixels(data: Any, place: int) -> Any:
     return drawn[0] if len(drawn) == 1 else np.moveaxis(drawn, 0, -1)
 
 
-def _encoded(pixels: Any) -> tuple[str, str]:
-    """Drawn pictures stay sharp as PNG; photographs are a tenth as JPEG. The smaller one wins."""
+def _encoded(pixels: Any, kind: str) -> str:
     from PIL import Image
 
-    found = {}
-    for kind, settings in (("png", {}), ("jpeg", {"quality": 85})):
-        buffer = io.BytesIO()
-        Image.fromarray(pixels).save(buffer, kind, optimize=True, **settings)
-        found[kind] = buffer.getvalue()
-    kind = min(found, key=lambda name: len(found[name]))
-    return kind, base64.b64encode(found[kind]).decode()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, optimize=True, **({"quality": 85} if kind == "jpeg" else {}))
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _features(evidence: Evidence, data: RankedData, place: int) -> Html:

@@ -44,7 +44,8 @@ def best_epoch(history: list[dict[str, Any]], select: str) -> int | None:
 
     Examples
     --------
-    >>> rows = [{"stage": "all", "epoch": n + 1, "loss": 1, "tau_b": v} for n, v in enumerate((0.5, 0.9, 0.9))]
+    >>> taus = enumerate((0.5, 0.9, 0.9), 1)
+    >>> rows = [{"stage": "all", "epoch": epoch, "loss": 1.0, "tau_b": tau} for epoch, tau in taus]
     >>> best_epoch(rows, "tau_b")
     1
     """
@@ -98,7 +99,8 @@ def _losses(history: list[dict[str, Any]], best: int) -> Html:
     if "loss" in history[best]:
         words += f", validation {history[best]['loss']:.4g} at the best epoch, {best + 1}"
     drawing = drawn("losses", words, (5.4, 3.3), HistoryDisplay(history, shown, best=best).plot)
-    return figure(drawing, "Loss. Stages of one method have losses of their own.")
+    several = len({row["stage"] for row in history}) > 1
+    return figure(drawing, "Loss; every stage has its own." if several else "Loss.")
 
 
 def _metrics(history: list[dict[str, Any]], best: int) -> Html:

@@ -31,7 +31,7 @@ def plain(value: object) -> str:
     return _CONTROLS.sub("\ufffd", str(value))
 
 
-def element(name: str, *children: Any, **attributes: Any) -> Html:
+def element(name: str, /, *children: Any, **attributes: Any) -> Html:
     """An element; children are texts, elements, or lists of them, and None is left out.
 
     Examples
@@ -49,7 +49,7 @@ def element(name: str, *children: Any, **attributes: Any) -> Html:
 
 
 def _joined(children: Iterable[Any]) -> str:
-    parts = []
+    parts: list[str] = []
     for child in children:
         if child is None:
             continue

@@ -105,14 +105,15 @@ class Examples(NamedTuple):
 def pick_examples(tau_b: FloatArray, truth: IntArray, count: int) -> Examples:
     """The best and the worst instances by tau-b; among equals those with more relevant labels.
 
-    No instance is both, and one without a known label is neither.
+    No instance is both, and one whose truth orders no two labels is neither: tau-b says nothing of it.
 
     Examples
     --------
     >>> pick_examples(np.array([1.0, -1.0, 1.0]), np.array([[1, 0], [1, 0], [1, 2]]), 1)
     Examples(best=[2], worst=[1])
     """
-    known = np.flatnonzero((truth >= 0).any(1))
+    lowest = np.where(truth < 0, truth.max(1, keepdims=True), truth).min(1)
+    known = np.flatnonzero(lowest < truth.max(1))
     relevant = (truth > 0).sum(1)
     worst = sorted(known.tolist(), key=lambda row: (tau_b[row], -relevant[row], row))
     best = sorted(known.tolist(), key=lambda row: (-tau_b[row], -relevant[row], row))

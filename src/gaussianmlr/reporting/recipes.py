@@ -9,7 +9,7 @@ from typing import Any
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.reporting.html import Html, details, element, facts, section, table
 
-__all__ = ["recipe_section", "setting", "versions_facts"]
+__all__ = ["made_with", "recipe_section", "setting"]
 
 
 def setting(value: Any) -> str:
@@ -34,8 +34,12 @@ def recipe_section(recipe: Mapping[str, Any], *more: Any, words: str = "") -> Ht
 
     def row(name: str) -> list[Any]:
         default = setting(usual[name]) if name in usual else "-"
-        mark = element("b", name, " ", element("span", "differs", class_="mark")) if name in differs else name
-        return [mark, element("code", setting(known[name])), default, about.get(name, "")]
+        return [
+            element("b", name) if name in differs else name,
+            element("code", setting(known[name])),
+            default,
+            about.get(name, ""),
+        ]
 
     head = ("setting", "value", "default", "what it is")
     return section(
@@ -53,9 +57,13 @@ def recipe_section(recipe: Mapping[str, Any], *more: Any, words: str = "") -> Ht
     )
 
 
-def versions_facts(versions: Mapping[str, Any], commit: str | None = None) -> Html:
-    """What made it."""
-    pairs: list[tuple[Any, Any]] = [(name, str(version)) for name, version in versions.items()]
-    if commit:
-        pairs.append(("commit", element("code", commit)))
-    return facts(pairs) if pairs else element("p", "No versions were recorded.", class_="soft")
+def made_with(versions: Mapping[str, Any], commit: str | None, digests: Mapping[str, str | None]) -> Html:
+    """What made it, and what data and weights are known by."""
+    pairs = [(name, str(version)) for name, version in versions.items()]
+    known = [(name, element("code", text)) for name, text in {"commit": commit, **digests}.items() if text]
+    return section(
+        "Made with",
+        facts(pairs) if pairs else element("p", "No versions were recorded.", class_="soft"),
+        facts(known, class_="lines") if known else None,
+        anchor="versions",
+    )

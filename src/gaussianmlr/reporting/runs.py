@@ -16,7 +16,7 @@ from gaussianmlr.reporting.gathering import Evidence, Progress, Wanted, find_evi
 from gaussianmlr.reporting.history import best_epoch, curves_section, read_history
 from gaussianmlr.reporting.html import Html, download, element, facts, note, page, section
 from gaussianmlr.reporting.measured import figures_of, measured_sections, warnings_of, where
-from gaussianmlr.reporting.recipes import recipe_section, versions_facts
+from gaussianmlr.reporting.recipes import made_with, recipe_section
 
 __all__ = ["run_page"]
 
@@ -29,7 +29,7 @@ def run_page(folder: Path, wanted: Wanted, examples: int, progress: Progress) ->
     Raises
     ------
     DataError
-        Where data was asked for and cannot be measured on. Without such a wish, the page says what is missing.
+        Where data was asked for and cannot be measured on; else the page says what is missing.
     """
     config, recipe, labels = _config(folder)
     evidence, why = _evidence(folder, wanted, progress)
@@ -56,8 +56,15 @@ def run_page(folder: Path, wanted: Wanted, examples: int, progress: Progress) ->
         links.append(download("epochs.csv", text, "text/csv", "the measures of every epoch"))
     sections.insert(2 if evidence else 1, curves_section(history, str(recipe.get("select", "tau_b"))))
     sections += [
-        recipe_section(recipe, words="Settings that differ from the defaults of a recipe are marked."),
-        _made_by(config, about),
+        recipe_section(recipe),
+        made_with(
+            config.get("versions", {}),
+            about.get("commit"),
+            {
+                "fingerprint of the training data": about.get("fingerprint"),
+                "SHA-256 of the weights": config.get("weights_sha256"),
+            },
+        ),
         downloads_section(links),
     ]
     name = folder.resolve().name
@@ -134,7 +141,7 @@ def _glance(
         pairs.append(("time of training", clock(seconds)))
     pairs.append(("seed", recipe["seed"]))
     more = f" and {len(labels) - _LABELS} more" if len(labels) > _LABELS else ""
-    parts += [facts(pairs), facts([("labels", ", ".join(labels[:_LABELS]) + more)])]
+    parts += [facts(pairs), facts([("labels", ", ".join(labels[:_LABELS]) + more)], class_="lines")]
     return section("At a glance", parts, anchor="glance")
 
 
@@ -144,20 +151,3 @@ def _inputs(inputs: dict[str, Any]) -> str:
     size = inputs.get("size")
     shape = f" of {size[0]} x {size[1]}" if size else ""
     return f"{'gray' if inputs['channels'] == 1 else 'colour'} pictures{shape}"
-
-
-def _made_by(config: dict[str, Any], about: dict[str, Any]) -> Html:
-    pairs = []
-    if fingerprint := about.get("fingerprint"):
-        pairs.append(("fingerprint of the training data", element("code", fingerprint)))
-    if weights := config.get("weights_sha256"):
-        pairs.append(("SHA-256 of the weights", element("code", weights)))
-    versions = {**config.get("versions", {})}
-    return section(
-        "Made with",
-        versions_facts(versions, about.get("commit")),
-        element("dl", [element("div", element("dt", a), element("dd", b)) for a, b in pairs])
-        if pairs
-        else None,
-        anchor="versions",
-    )
