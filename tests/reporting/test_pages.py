@@ -77,11 +77,11 @@ def test_texts_that_no_file_can_hold(bad):
 
 
 def test_escaping_is_not_undone_in_drawings():
-    labels = ['<g id="x">', 'url(#y) style="fill: #000000"', "1.23456"]
+    labels = ['<g id="x">', 'url(#y) x="#000000"', "1.23456"]
     display = SignificanceDisplay([3.0, 2.0, 1.0], labels)
     made = drawn("bars", 'said "so"', (4, 2), display.plot)
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", made)
-    assert {'&lt;g id="x"&gt;', 'url(#y) style="fill: #000000"', "1.23456"} <= set(texts)
+    assert {'&lt;g id="x"&gt;', 'url(#y) x="#000000"', "1.23456"} <= set(texts)
     assert 'aria-label="said &quot;so&quot;"' in made
     assert "var(--blue)" in made
     assert "#0072b2" not in made
@@ -180,5 +180,7 @@ def test_in_a_browser(run, photos, comparison, tmp_path):
         assert (tmp_path / "saved.csv").read_text() == Page(run / "report.html").download("predictions.csv")
         tab.emulate_media(media="print", color_scheme="dark")
         assert tab.evaluate("getComputedStyle(document.querySelector('#downloads')).display") == "none"
-        assert brightness(tab.evaluate("getComputedStyle(document.body).backgroundColor")) == 255
+        assert brightness(tab.evaluate("getComputedStyle(document.body).backgroundColor")) == pytest.approx(
+            255
+        )
         assert tab.get_by_role("region", name="Metrics in percent").count() == 1

@@ -19,6 +19,8 @@ from commanding import ENVIRONMENT, LABELS, call
 from gaussianmlr import load
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.errors import DataError
+from gaussianmlr.paper.cells import Cell
+from gaussianmlr.paper.running import Places, Sources, run_cell
 from gaussianmlr.reporting import write_report
 from parsing import Page
 
@@ -327,6 +329,39 @@ def test_drawn_pictures(place, tmp_path):
     origin = json.loads((out / "data.json").read_text())
     (out / "data.json").write_text(json.dumps({**origin, "digest": "other digits"}))
     assert "gray-s is not what the run was trained on" in Page(write_report(out)).text
+
+
+def test_a_run_of_the_paper(tmp_path):
+    cell = Cell("gray-s", "gmlr", "strong", "smoke", 0)
+    places = Places(tmp_path / "work", tmp_path / "results")
+    assert run_cell(cell, places, Sources("embedded")) == "landed"
+    page = Page(write_report(places.run(cell)))
+    assert "the validation part of gray-s: all 16 instances" in page.text
+    shown = {row[0].split(" ")[0]: row for row in page.table("Metrics in percent")[1:]}
+    assert shown["tau-b"][1] == shown["tau-b"][3]  # the same images as in training
+    assert "Epoch 1 of 1 was kept" in page.text
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_few_and_many_labels(tmp_path, count):
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(60, 11))
+    truth = np.maximum(np.round(3 * x[:, :1] + draw.normal(size=(60, count))), 0).astype(int)
+    truth[::7, 0] = -1  # unknown
+    frame = pd.DataFrame(x, columns=[f"x{number}" for number in range(11)])
+    table = frame.assign(**{f"label:{number}": truth[:, number] for number in range(count)})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    call("train", tmp_path / "table.csv", "--out", tmp_path / "run", "--epochs", 1, "--quiet")
+    page = Page(write_report(tmp_path / "run"))
+    assert "all 12 instances" in page.text
+    assert (tmp_path / "run" / "report.html").stat().st_size < 1_000_000
+    if count == 1:
+        assert "One label: there is nothing to order." in page.text
+    if count == 40:
+        shown = page.table("Confusion of order, percent, the 14 labels of 40 with the most mistakes")
+        assert len(shown) == 15
+    if count > 1:
+        assert "The 8 most unusual of 11 features" in page.text
 
 
 def test_it_needs_no_server(run, tmp_path):

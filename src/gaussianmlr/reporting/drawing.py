@@ -19,7 +19,7 @@ _NAMES = {
     GRAY: "gray", "#ffffff": "card", "#e6e6e6": "grid", "#cccccc": "grid",
 }  # fmt: skip
 _COLOURS = {colour.lower(): f"var(--{name})" for colour, name in _NAMES.items()}
-_SETTINGS = {
+_SETTINGS: Any = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # labels may hold dollars
     "font.size": 10.0,

@@ -176,8 +176,8 @@ def abstention_section(evidence: Evidence) -> Html:
     """Coverage against accuracy."""
     curve = evidence.abstention
     if curve is None:
-        words = _without_sigma(evidence, "cannot say how sure it is of a pair, and cannot abstain")
-        return section("Abstention", words, anchor="abstention")
+        why = _without_sigma(evidence, "cannot say how sure it is of a pair, and cannot abstain")
+        return section("Abstention", why, anchor="abstention")
 
     def at(confidence: float) -> tuple[float, float, int]:
         place = int(np.abs(curve.confidences - confidence).argmin())
