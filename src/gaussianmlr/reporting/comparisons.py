@@ -13,8 +13,8 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.judging import LEVEL, LOWER, Cell, Comparison
 from gaussianmlr.plots import ComparisonDisplay
 from gaussianmlr.reporting.downloads import csv_text, downloads_section
-from gaussianmlr.reporting.drawing import whole
-from gaussianmlr.reporting.html import Html, download, element, facts, figure, note, page, section, table
+from gaussianmlr.reporting.drawing import drawn
+from gaussianmlr.reporting.html import Html, download, element, facts, note, page, section, table
 from gaussianmlr.reporting.recipes import made_with, recipe_section, setting
 from gaussianmlr.splitting import Run
 from gaussianmlr.tabulating import headings, p_text, spread_text, to_csv, to_latex, to_markdown
@@ -24,6 +24,8 @@ __all__ = ["Found", "comparison_page", "read_comparison"]
 _COLUMNS = (
     "bold: best mean. p: tau-b against the best, adjusted. Seconds: time of learning, mean over the runs."
 )
+
+_MARKS = "Blue circles were trained on orders (strong), orange squares on relevance alone (weak)."
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def _methods(comparison: Comparison) -> Html:
         cells = comparison.of(name)
         row += [p[name] or "best", f"{sum(cell.seconds for cell in cells) / len(cells):.1f}"]
         rows.append(row)
-    arrows = [f"{head} {'↓' if metric in LOWER else '↑'}" for metric, head in heads.items()]
+    arrows = [f"{head}\N{NO-BREAK SPACE}{'↓' if metric in LOWER else '↑'}" for metric, head in heads.items()]
     head = ["contender", *arrows, "p", "seconds"]
     spread = "mean ± standard deviation over the runs; " if comparison.runs > 1 else ""
     return section(
@@ -197,13 +199,21 @@ def _p(value: float) -> str:
 
 
 def _picture(comparison: Comparison) -> Html:
-    display = ComparisonDisplay.from_comparison(comparison)
-    display.title = ""
-    means = "; ".join(f"{name} {100 * comparison.mean(name):.2f}" for name in comparison.ranking)
-    drawing = whole(
-        "comparison", f"Mean and spread of every metric. Tau-b: {means}", lambda: display.plot().figure_
+    """A drawing a metric, so that they find their places on small screens too."""
+    several = "mean ± standard deviation; below it, the runs. " if comparison.runs > 1 else "one run each. "
+    return section(
+        "Picture",
+        element("p", f"A panel a metric, a mark a contender: {several}{_MARKS}"),
+        element("div", [_panel(comparison, metric) for metric in comparison.metrics], class_="panels"),
+        anchor="picture",
     )
-    return section("Picture", figure(drawing, "A panel a metric, a mark a contender."), anchor="picture")
+
+
+def _panel(comparison: Comparison, metric: str) -> Html:
+    display = ComparisonDisplay.from_comparison(comparison, [metric])
+    means = (f"{name} {100 * comparison.mean(name, metric):.2f}" for name in comparison.ranking)
+    words = f"{NAMES.get(metric, metric)}, mean in percent: {', '.join(means)}"
+    return drawn(f"panel-{metric}", words, (3.9, 0.95 + 0.3 * len(comparison.contenders)), display.plot)
 
 
 def _cells(found: Found) -> Html:
@@ -266,7 +276,7 @@ def _versions(found: Found) -> Html:
         for name, version in cell.versions.items():
             versions.setdefault(name, {})[version] = None
     shown = {name: ", ".join(known) for name, known in versions.items()}
-    return made_with(shown, None, {"data": found.plan["data"]})
+    return made_with(shown, None, {"fingerprint of the data": found.plan["data"]})
 
 
 def _links(found: Found) -> list[Html]:

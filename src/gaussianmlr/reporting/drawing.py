@@ -11,7 +11,7 @@ from typing import Any
 from gaussianmlr.plots._style import BLACK, BLUE, GRAY, GREEN, ORANGE, PURPLE, RED, SKY
 from gaussianmlr.reporting.html import Html, element
 
-__all__ = ["drawn", "whole"]
+__all__ = ["drawn"]
 
 # Colours of the displays by the names they have in report.css, where the dark page has lighter ones.
 _NAMES = {
@@ -48,26 +48,16 @@ def drawn(name: str, words: str, size: tuple[float, float], plot: Callable[[Any]
     >>> drawn("line", "a line", (2, 1), lambda ax: ax.plot([0, 1]))[:36]
     '<svg viewBox="0 0 144 72" role="img"'
     """
-
-    def figure() -> Any:
-        from matplotlib.figure import Figure
-
-        made = Figure(figsize=size, layout="constrained")
-        plot(made.subplots())
-        return made
-
-    return whole(name, words, figure)
-
-
-def whole(name: str, words: str, figure: Callable[[], Any]) -> Html:
-    """As `drawn`, of a figure that is made by the call."""
     import matplotlib
+    from matplotlib.figure import Figure
 
     text = io.StringIO()
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}), warnings.catch_warnings():
         # The browser has the letters that matplotlib's own font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure().savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        figure = Figure(figsize=size, layout="constrained")
+        plot(figure.subplots())
+        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     return _inlined(text.getvalue(), name, words)
 
 
