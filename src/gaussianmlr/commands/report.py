@@ -47,8 +47,7 @@ def report_command(
     `gmlr report runs/who --out who.html`.
     """
     from gaussianmlr.console import ConsoleWatcher
-    from gaussianmlr.reporting import write_report
-    from gaussianmlr.reporting.gathering import Wanted
+    from gaussianmlr.reporting import Wanted, write_report
 
     wanted = Wanted(data, split, size, digits, threshold, tolerance, items, batch_size)
     watcher = ConsoleWatcher(quiet)

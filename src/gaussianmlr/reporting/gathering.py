@@ -45,6 +45,11 @@ class Wanted:
         Instances at most; of more, a sample is drawn.
     batch_size : int
         Instances at once.
+
+    Examples
+    --------
+    >>> Wanted(data="photos/", split="test").items
+    2000
     """
 
     data: str | None = None
