@@ -97,8 +97,8 @@ def find_part(
     model, name, size, digits, threshold, tolerance
         As in `open_test`.
     split : str, optional
-        As there; without it, the test part where there is one, else the validation part where there is
-        one or the model was trained on the rest, else everything.
+        As there; without it, the test part where there is one, else the validation part of data that has
+        any part or that the model was trained on, else everything.
     """
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     columns = model.inputs.get("columns")
@@ -135,7 +135,8 @@ def _usual(found: RankedData, trained_on: bool) -> str:
     names = {ALIASES.get(name.lower(), name.lower()) for name in found.splits}
     if "test" in names:
         return "test"
-    return "validation" if trained_on or "validation" in names else "all"
+    # Of what was trained on, training held a part out.
+    return "validation" if trained_on or names & {"train", "validation"} else "all"
 
 
 def _part(found: RankedData, split: str, name: str) -> tuple[RankedData, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from gaussianmlr.data import RankedMNIST
 from gaussianmlr.errors import DataError
 from gaussianmlr.paper.cells import Cell
 from gaussianmlr.paper.running import Places, Sources, run_cell
-from gaussianmlr.reporting import write_report
+from gaussianmlr.reporting import gathering, write_report
 from parsing import Page
 
 
@@ -184,6 +184,16 @@ def test_curves_and_the_epoch_that_was_kept(page, run):
     assert page.download("epochs.csv") == (run / "epochs.csv").read_text()
 
 
+def test_pairs_of_very_many_labels_are_those_of_some_instances(run, tmp_path, monkeypatch):
+    whole = Page(write_report_of(run, tmp_path)).table("Expected calibration error")
+    monkeypatch.setattr(gathering, "_PAIRS", 10 * 9)
+    page = Page(write_report_of(run, tmp_path))
+    assert "Pairs are those of 10 instances." in page.text
+    some = page.table("Expected calibration error")
+    assert some[1] == whole[1]  # relevance costs nothing
+    assert some[2] != whole[2]
+
+
 def test_the_recipe_and_what_made_it(page, run):
     config = json.loads((run / "model" / "config.json").read_text())
     differs = {row[0]: row[1] for row in page.table("Settings that differ from the default")[1:]}
@@ -229,7 +239,15 @@ def test_other_data_and_other_parts(run, table, tmp_path):
     assert "all 40 instances" in page.text
     assert "The best epoch was chosen on" not in page.text
     page = Page(write_report_of(run, tmp_path, "--data", table, "--split", "train"))
-    assert "The model was trained on these instances" in page.text
+    assert "trained on these instances looks better" in page.text
+    page = Page(write_report_of(run, tmp_path, "--data", table, "--split", "val"))
+    assert "If the run was trained on this data" in page.text
+    learned = tmp_path / "learned.csv"
+    frame = pd.read_csv(table)
+    frame[frame["split"] == "train"].to_csv(learned, index=False)
+    page = Page(write_report_of(run, tmp_path, "--data", learned))  # not what was trained on
+    assert "the validation part of" in page.text
+    assert "all 24 instances" in page.text
     whole = tmp_path / "whole.csv"
     pd.read_csv(table).drop(columns="split").to_csv(whole, index=False)
     page = Page(write_report_of(run, tmp_path, "--data", whole))
@@ -260,6 +278,7 @@ def test_data_that_is_gone_or_changed(run, table, copied, tmp_path):
 def test_a_run_that_is_not_finished_and_a_model_alone(run, copied):
     folder = copied(run)
     page = Page(write_report(folder / "model"))
+    assert page.text.startswith("To the contentsModel model")
     assert "No table of epochs is there" in page.text
     for file in (folder / "model").iterdir():
         file.unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -84,6 +84,8 @@ class Evidence:
         Their true ranks.
     notes : tuple of str
         For people.
+    own : bool
+        Whether it is the data that the run recorded.
     """
 
     model: Model
@@ -94,11 +96,7 @@ class Evidence:
     reading: Reading
     truth: IntArray
     notes: tuple[str, ...]
-
-    @property
-    def seen(self) -> bool:
-        """Whether the best epoch was chosen and the temperatures were fitted on this part."""
-        return self.split == "validation"
+    own: bool = False
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -143,9 +141,12 @@ class Evidence:
     @cached_property
     def reliability(self) -> dict[str, BeforeAfter]:
         """Of relevance and, for methods with sigma, of pairs; before and after calibration."""
-        reading = self.reading.rows(torch.arange(self.paired))
-        truth = torch.from_numpy(self.truth[: self.paired])
-        return compare(reading, truth, self.model.calibration or Calibration())
+        calibration, truth = self.model.calibration or Calibration(), torch.from_numpy(self.truth)
+        some = self.reading.rows(torch.arange(self.paired))
+        return {
+            **compare(self.reading, truth, calibration, of=("relevance",)),
+            **compare(some, truth[: self.paired], calibration, of=("pairs",)),
+        }
 
     @cached_property
     def abstention(self) -> Abstention | None:
@@ -180,7 +181,8 @@ def find_evidence(
     origin = read_origin(folder)
     if origin is None:
         raise DataError("the run does not say which data it was trained on")
-    return _measured(model, origin.open(model, folder, wanted.split), origin.data, wanted, progress)
+    found = _measured(model, origin.open(model, folder, wanted.split), origin.data, wanted, progress)
+    return replace(found, own=True)
 
 
 @torch.no_grad()

@@ -39,7 +39,11 @@ _SEEN = (
     "The best epoch was chosen on the validation part and temperatures were fitted to it, so that the model "
     "looks a little better here than on new data; give --data with a test part to see that."
 )
-_TRAINED_ON = "The model was trained on these instances: it looks better here than it is."
+_PERHAPS_SEEN = (
+    "If the run was trained on this data, its best epoch was chosen on this part and its temperatures were "
+    "fitted to it: it looks a little better here than on new data."
+)
+_TRAINED_ON = "A model that was trained on these instances looks better here than it is."
 _BESIDE = (
     "± 95 %: of the mean over instances like these, for this trained model. After training: on the "
     "validation part of the run, as it recorded them."
@@ -62,8 +66,8 @@ def where(evidence: Evidence) -> str:
 def warnings_of(evidence: Evidence) -> list[Html]:
     """What flatters the numbers, said beside them."""
     found = [f"{text[:1].upper()}{text[1:]}." for text in evidence.notes]
-    if evidence.seen:
-        found.append(_SEEN)
+    if evidence.split == "validation":
+        found.append(_SEEN if evidence.own else _PERHAPS_SEEN)
     if evidence.split == "train":
         found.append(_TRAINED_ON)
     return [note(text) for text in found]
@@ -125,7 +129,7 @@ def reliability_section(evidence: Evidence) -> Html:
         pairs = f" and {calibration.pairs:.3g} for pairs" if "pairs" in found else ""
         words = f"The temperatures are {calibration.relevance:.3g} for relevance{pairs}."
     if evidence.paired < len(evidence.rows):
-        words += f" {evidence.paired:,} instances are looked at."
+        words += f" Pairs are those of {evidence.paired:,} instances."
     rows = [[what, f"{both.ece_before:.4f}", f"{both.ece_after:.4f}"] for what, both in found.items()]
     plots = [_reliability(what, both, calibration is not None) for what, both in found.items()]
     return section(

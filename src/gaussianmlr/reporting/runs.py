@@ -67,8 +67,8 @@ def run_page(folder: Path, wanted: Wanted, examples: int, progress: Progress) ->
         ),
         downloads_section(links),
     ]
-    name = folder.resolve().name
-    return page(f"Run {name}", _title(recipe, labels), sections)
+    kind = "Run" if (folder / "run.json").is_file() else "Model"
+    return page(f"{kind} {folder.resolve().name}", _title(recipe, labels), sections)
 
 
 def _config(folder: Path) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
