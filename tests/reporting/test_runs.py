@@ -220,6 +220,19 @@ def test_a_method_without_sigma(lsep):
     assert "the smallest validation loss" in page.text
 
 
+def test_a_model_without_temperatures(run, copied):
+    folder = copied(run)
+    file = folder / "model" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "calibration": None}))
+    page = Page(write_report(folder))
+    assert "The model has no temperatures" in page.text
+    before = Page(write_report(run)).table("Expected calibration error")
+    assert page.table("Expected calibration error") == [
+        ["of", "as learned"],
+        *(row[:2] for row in before[1:]),
+    ]
+
+
 def test_a_sample_is_said(run, tmp_path):
     page = Page(write_report_of(run, tmp_path, "--items", 10, "--examples", 1))
     assert "a random sample of 10 of the 24 instances" in page.text

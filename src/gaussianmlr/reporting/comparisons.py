@@ -14,7 +14,7 @@ from gaussianmlr.judging import LEVEL, LOWER, Cell, Comparison
 from gaussianmlr.plots import ComparisonDisplay
 from gaussianmlr.reporting.downloads import csv_text, downloads_section
 from gaussianmlr.reporting.drawing import drawn
-from gaussianmlr.reporting.html import Html, download, element, facts, note, page, section, table
+from gaussianmlr.reporting.html import Html, Section, download, element, facts, note, page, section, table
 from gaussianmlr.reporting.recipes import made_with, recipe_section, setting
 from gaussianmlr.splitting import Run
 from gaussianmlr.tabulating import headings, p_text, spread_text, to_csv, to_latex, to_markdown
@@ -121,7 +121,7 @@ def comparison_page(folder: Path) -> bytes:
     return page(f"Comparison on {name}", f"{count} contenders, {len(found.cells)} cells", sections)
 
 
-def _glance(found: Found) -> Html:
+def _glance(found: Found) -> Section:
     comparison = found.comparison
     parts: list[Any] = []
     if comparison is None:
@@ -148,7 +148,7 @@ def _glance(found: Found) -> Html:
     return section("At a glance", parts, facts(pairs), anchor="glance")
 
 
-def _methods(comparison: Comparison) -> Html:
+def _methods(comparison: Comparison) -> Section:
     heads, p = headings(comparison), p_text(comparison)
     rows = []
     for name in comparison.ranking:
@@ -170,7 +170,7 @@ def _methods(comparison: Comparison) -> Html:
     )
 
 
-def _tests(comparison: Comparison) -> Html:
+def _tests(comparison: Comparison) -> Section:
     verdict = comparison.verdict
     if not verdict.against:
         return section("Who is better", element("p", verdict.text()), anchor="tests")
@@ -198,7 +198,7 @@ def _p(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _picture(comparison: Comparison) -> Html:
+def _picture(comparison: Comparison) -> Section:
     """A drawing a metric, so that they find their places on small screens too."""
     several = "mean ± standard deviation; below it, the runs. " if comparison.runs > 1 else "one run each. "
     return section(
@@ -216,7 +216,7 @@ def _panel(comparison: Comparison, metric: str) -> Html:
     return drawn(f"panel-{metric}", words, (3.9, 0.95 + 0.3 * len(comparison.contenders)), display.plot)
 
 
-def _cells(found: Found) -> Html:
+def _cells(found: Found) -> Section:
     names = list(dict.fromkeys(name for cell in found.cells for name in cell.metrics))
     counted = {id(cell) for cell in found.comparison.cells} if found.comparison else set()
     rows = []
@@ -247,7 +247,7 @@ def _cells(found: Found) -> Html:
     )
 
 
-def _recipes(found: Found) -> Html:
+def _recipes(found: Found) -> Section:
     base = found.plan["recipe"]
     rows = []
     for name in dict.fromkeys(cell.contender for cell in found.cells):
@@ -270,7 +270,7 @@ def _recipes(found: Found) -> Html:
     )
 
 
-def _versions(found: Found) -> Html:
+def _versions(found: Found) -> Section:
     versions: dict[str, dict[str, None]] = {}
     for cell in found.cells:
         for name, version in cell.versions.items():

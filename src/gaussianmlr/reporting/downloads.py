@@ -13,7 +13,7 @@ import numpy as np
 
 from gaussianmlr.orders import to_text
 from gaussianmlr.reporting.gathering import Evidence
-from gaussianmlr.reporting.html import Html, download, element, section
+from gaussianmlr.reporting.html import Html, Section, download, element, section
 
 __all__ = ["csv_text", "downloads_section", "measures", "of_evidence"]
 
@@ -30,7 +30,7 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def downloads_section(links: list[Html]) -> Html:
+def downloads_section(links: list[Html]) -> Section:
     """The list of files."""
     words = "The files are inside this page: they can be saved without a connection."
     return section(

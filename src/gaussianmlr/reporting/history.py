@@ -13,7 +13,7 @@ from gaussianmlr.console import NAMES, clock
 from gaussianmlr.errors import DataError
 from gaussianmlr.plots import HistoryDisplay
 from gaussianmlr.reporting.drawing import drawn
-from gaussianmlr.reporting.html import Html, details, element, figure, section, table
+from gaussianmlr.reporting.html import Html, Section, details, element, figure, section, table
 
 __all__ = ["best_epoch", "curves_section", "read_history"]
 
@@ -61,7 +61,7 @@ def best_epoch(history: list[dict[str, Any]], select: str) -> int | None:
     )
 
 
-def curves_section(history: list[dict[str, Any]], select: str) -> Html:
+def curves_section(history: list[dict[str, Any]], select: str) -> Section:
     """Loss and validation metrics by epoch, the best one marked, and all numbers."""
     if not history:
         words = (

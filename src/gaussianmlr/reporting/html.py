@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import base64
 import html
-import itertools
 import re
 from collections.abc import Collection, Iterable, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from gaussianmlr._version import __version__
 
-__all__ = ["Html", "details", "download", "element", "facts", "figure", "note", "page", "section", "table"]
+__all__ = [
+    "Html",
+    "Section",
+    "details",
+    "download",
+    "element",
+    "facts",
+    "figure",
+    "note",
+    "page",
+    "plain",
+    "section",
+    "table",
+]
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _VOID = frozenset({"img", "meta", "br"})
@@ -120,10 +132,25 @@ def facts(pairs: Iterable[tuple[Any, Any]], class_: str = "facts") -> Html:
     )
 
 
-def section(title: str, *children: Any, anchor: str) -> Html:
+class Section(NamedTuple):
     """A part of the page that its contents lead to."""
-    heading = element("h2", title, id=f"{anchor}-title")
-    return element("section", heading, children, class_="card", id=anchor, aria_labelledby=f"{anchor}-title")
+
+    title: str
+    anchor: str
+    children: tuple[Any, ...]
+
+    @property
+    def html(self) -> Html:
+        """The card that shows it."""
+        heading, names = element("h2", self.title, id=f"{self.anchor}-title"), f"{self.anchor}-title"
+        return element(
+            "section", heading, self.children, class_="card", id=self.anchor, aria_labelledby=names
+        )
+
+
+def section(title: str, *children: Any, anchor: str) -> Section:
+    """A part of the page; `anchor` is its address."""
+    return Section(title, anchor, children)
 
 
 def note(*children: Any) -> Html:
@@ -152,16 +179,11 @@ def download(name: str, data: str, kind: str, words: str) -> Html:
     return element("li", link, element("span", f"{words} ({shown})", class_="soft small"))
 
 
-def page(title: str, about: str, sections: Sequence[Html]) -> bytes:
+def page(title: str, about: str, sections: Sequence[Section]) -> bytes:
     """A whole page, to be written as it is."""
     pages = files("gaussianmlr.pages").joinpath("static", "base.css").read_text("utf-8")
     own = files("gaussianmlr.reporting").joinpath("report.css").read_text("utf-8")
-    links = [
-        element("li", element("a", Html(name), href=f"#{anchor}"))
-        for anchor, name in itertools.chain.from_iterable(
-            re.findall(r'^<section [^>]*id="([\w-]+)"[^>]*><h2[^>]*>(.*?)</h2>', one) for one in sections
-        )
-    ]
+    links = [element("li", element("a", one.title, href=f"#{one.anchor}")) for one in sections]
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -176,7 +198,7 @@ def page(title: str, about: str, sections: Sequence[Html]) -> bytes:
         element("a", "To the contents", href="#main", class_="skip"),
         element("header", element("h1", title), element("p", about, class_="soft"), class_="head"),
         element("nav", element("ul", links), aria_label="Contents", class_="contents"),
-        element("main", sections, id="main", class_="stack"),
+        element("main", [one.html for one in sections], id="main", class_="stack"),
         element("footer", element("p", f"Made by gaussianmlr {__version__}.", class_="soft small")),
     )
     whole = f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"

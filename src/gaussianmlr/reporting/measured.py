@@ -14,14 +14,14 @@ from gaussianmlr.plots import CoverageDisplay, ReliabilityDisplay
 from gaussianmlr.reporting.drawing import drawn
 from gaussianmlr.reporting.examples import example_cards
 from gaussianmlr.reporting.gathering import Evidence
-from gaussianmlr.reporting.html import Html, details, element, facts, figure, note, section, table
+from gaussianmlr.reporting.html import Html, Section, details, element, facts, figure, note, section, table
 from gaussianmlr.reporting.numbers import pick_examples
 from gaussianmlr.reporting.ordering import order_section
 
 __all__ = ["figures_of", "measured_sections", "warnings_of", "where"]
 
 MEANINGS = {
-    "tau_b": "agreement of predicted and true order over all pairs of labels, ties counted; 100 = the same",
+    "tau_b": "agreement of predicted and true order over all pairs of labels; 100 = the same",
     "spearman_rho": "correlation of predicted and true positions",
     "gamma": "agreement over the pairs that both orders tell apart",
     "hamming_loss": "labels on the wrong side of relevance",
@@ -89,7 +89,7 @@ def _relevance(evidence: Evidence) -> BeforeAfter:
     return evidence.reliability["relevance"]
 
 
-def measured_sections(evidence: Evidence, examples: int, recorded: dict[str, float]) -> list[Html]:
+def measured_sections(evidence: Evidence, examples: int, recorded: dict[str, float]) -> list[Section]:
     """All of them."""
     return [
         metrics_section(evidence, recorded),
@@ -100,7 +100,7 @@ def measured_sections(evidence: Evidence, examples: int, recorded: dict[str, flo
     ]
 
 
-def metrics_section(evidence: Evidence, recorded: dict[str, float]) -> Html:
+def metrics_section(evidence: Evidence, recorded: dict[str, float]) -> Section:
     """The paper's six."""
     tau = evidence.tau_b[(evidence.truth >= 0).any(1)]
     error = 1.96 * float(tau.std(ddof=1)) / math.sqrt(len(tau)) if len(tau) > 1 else math.nan
@@ -110,7 +110,13 @@ def metrics_section(evidence: Evidence, recorded: dict[str, float]) -> Html:
         then = f"{100 * recorded[name]:.2f}" if name in recorded else "-"
         heading = f"{NAMES[name]} {'↓' if name in LOWER else '↑'}"
         rows.append([heading, f"{100 * value:.2f}", more, then, MEANINGS[name]])
-    head = ("metric", "measured", "± 95 %", "after training", "what it says")
+    head = (
+        "metric",
+        "measured",
+        "±\N{NO-BREAK SPACE}95\N{NO-BREAK SPACE}%",
+        "after training",
+        "what it says",
+    )
     return section(
         "Metrics",
         element("p", f"In percent, on {where(evidence)}."),
@@ -120,7 +126,7 @@ def metrics_section(evidence: Evidence, recorded: dict[str, float]) -> Html:
     )
 
 
-def reliability_section(evidence: Evidence) -> Html:
+def reliability_section(evidence: Evidence) -> Section:
     """Relevance and pairs, before and after calibration."""
     calibration, found = evidence.model.calibration, evidence.reliability
     if calibration is None:
@@ -130,15 +136,16 @@ def reliability_section(evidence: Evidence) -> Html:
         words = f"The temperatures are {calibration.relevance:.3g} for relevance{pairs}."
     if evidence.paired < len(evidence.rows):
         words += f" Pairs are those of {evidence.paired:,} instances."
-    rows = [[what, f"{both.ece_before:.4f}", f"{both.ece_after:.4f}"] for what, both in found.items()]
+    head = ("of", "as learned") if calibration is None else ("of", "before", "after")
+    errors = [(what, f"{both.ece_before:.4f}", f"{both.ece_after:.4f}") for what, both in found.items()]
     plots = [_reliability(what, both, calibration is not None) for what, both in found.items()]
     return section(
         "Reliability",
         element("p", _RELIABLE, words),
         _without_sigma(evidence, "says nothing of pairs"),
         element("div", plots, class_="plots"),
-        table("Expected calibration error", ("of", "before", "after"), rows, numbers={1, 2}),
-        [_bins(what, both) for what, both in found.items()],
+        table("Expected calibration error", head, (row[: len(head)] for row in errors), numbers={1, 2}),
+        [_bins(what, both, calibration is not None) for what, both in found.items()],
         anchor="reliability",
     )
 
@@ -158,9 +165,10 @@ def _reliability(what: str, both: BeforeAfter, calibrated: bool) -> Html:
     return figure(drawing, f"{shown[what]} Larger dots stand for more of them.")
 
 
-def _bins(what: str, both: BeforeAfter) -> Html:
+def _bins(what: str, both: BeforeAfter, calibrated: bool) -> Html:
     rows = []
-    for name, one in (("before", both.before), ("after", both.after)):
+    after = [("after", both.after)] if calibrated else []
+    for name, one in (("before" if calibrated else "as learned", both.before), *after):
         edges, said, came, counts = (np.asarray(part) for part in one)
         for place in np.flatnonzero(counts):
             span = f"{name}, {edges[place]:.2f} to {edges[place + 1]:.2f}"
@@ -176,7 +184,7 @@ def _without_sigma(evidence: Evidence, words: str) -> Html | None:
     return note(f"The method {evidence.model.method.name} has no sigma: it {words}.")
 
 
-def abstention_section(evidence: Evidence) -> Html:
+def abstention_section(evidence: Evidence) -> Section:
     """Coverage against accuracy."""
     curve = evidence.abstention
     if curve is None:
@@ -213,7 +221,7 @@ def abstention_section(evidence: Evidence) -> Html:
     )
 
 
-def examples_section(evidence: Evidence, count: int) -> Html:
+def examples_section(evidence: Evidence, count: int) -> Section:
     """The best and the worst."""
     picked = pick_examples(evidence.tau_b, evidence.truth, count)
     no_sigma = evidence.prediction.raw is None

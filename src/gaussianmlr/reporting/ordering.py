@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussianmlr.reporting.gathering import Evidence
-from gaussianmlr.reporting.html import Html, details, element, section, table
+from gaussianmlr.reporting.html import Html, Section, details, element, section, table
 from gaussianmlr.reporting.numbers import Confusion, place_table
 
 __all__ = ["order_section"]
@@ -26,7 +26,7 @@ _NO_MISTAKE = (
 )
 
 
-def order_section(evidence: Evidence) -> Html:
+def order_section(evidence: Evidence) -> Section:
     """Confusion of order, and predicted against true places."""
     labels, found = evidence.model.labels, evidence.confusion
     if len(labels) < 2:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.reporting.html import Html, details, element, facts, section, table
+from gaussianmlr.reporting.html import Section, details, element, facts, section, table
 
 __all__ = ["made_with", "recipe_section", "setting"]
 
@@ -25,7 +25,7 @@ def setting(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def recipe_section(recipe: Mapping[str, Any], *more: Any, words: str = "") -> Html:
+def recipe_section(recipe: Mapping[str, Any], *more: Any, words: str = "") -> Section:
     """Every setting, those that differ from the default first and marked."""
     usual, about = Recipe().to_dict(), Recipe.describe()
     known = {**usual, **recipe}
@@ -57,7 +57,7 @@ def recipe_section(recipe: Mapping[str, Any], *more: Any, words: str = "") -> Ht
     )
 
 
-def made_with(versions: Mapping[str, Any], commit: str | None, digests: Mapping[str, str | None]) -> Html:
+def made_with(versions: Mapping[str, Any], commit: str | None, digests: Mapping[str, str | None]) -> Section:
     """What made it, and what data and weights are known by."""
     pairs = [(name, str(version)) for name, version in versions.items()]
     known = [(name, element("code", text)) for name, text in {"commit": commit, **digests}.items() if text]

@@ -14,7 +14,7 @@ from gaussianmlr.model import read_config
 from gaussianmlr.reporting.downloads import downloads_section, of_evidence
 from gaussianmlr.reporting.gathering import Evidence, Progress, Wanted, find_evidence
 from gaussianmlr.reporting.history import best_epoch, curves_section, read_history
-from gaussianmlr.reporting.html import Html, download, element, facts, note, page, section
+from gaussianmlr.reporting.html import Section, download, element, facts, note, page, section
 from gaussianmlr.reporting.measured import figures_of, measured_sections, warnings_of, where
 from gaussianmlr.reporting.recipes import made_with, recipe_section
 
@@ -107,7 +107,7 @@ def _glance(
     evidence: Evidence | None,
     why: str,
     history: list[dict[str, Any]],
-) -> Html:
+) -> Section:
     about: dict[str, Any] = config.get("about", {})
     parts: list[Any] = []
     if evidence is not None:
