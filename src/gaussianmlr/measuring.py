@@ -25,8 +25,6 @@ class Part(NamedTuple):
     """The part that they are, "all" for everything."""
     notes: tuple[str, ...]
     """For people."""
-    whole: RankedData | Setting
-    """The data they are part of, as it was found."""
 
 
 def open_model(path: str | os.PathLike[str]) -> Model:
@@ -102,14 +100,13 @@ def find_part(
     """
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     columns = model.inputs.get("columns")
-    whole = find_data(name, features=columns, **grading)
-    kind = "table" if isinstance(whole, RankedData) and whole.features is not None else "image"
+    found = find_data(name, features=columns, **grading)
+    kind = "table" if isinstance(found, RankedData) and found.features is not None else "image"
     if kind != model.inputs["kind"]:
         raise DataError(f"{name} holds {kind} data, and the model takes {model.inputs['kind']} inputs")
-    if isinstance(whole, Setting):
-        drawn, notes = _drawn_test(model, whole, split or "test", size, digits)
-        return Part(drawn, drawn.split, notes, whole)
-    found = whole
+    if isinstance(found, Setting):
+        drawn, notes = _drawn_test(model, found, split or "test", size, digits)
+        return Part(drawn, drawn.split, notes)
     trained_on = found.split is None and found.fingerprint() == model.about.get("fingerprint")
     split = split or _usual(found, trained_on)
     if extra := [label for label in found.labels if label not in model.labels]:
@@ -127,7 +124,7 @@ def find_part(
     part, notes = _part(found, split, str(name))
     if part is found and split != "all" and trained_on:
         notes = (*notes, "the model was trained on most of these instances: it looks better here than it is")
-    return Part(part, "all" if part is found else ALIASES.get(split.lower(), split.lower()), notes, whole)
+    return Part(part, "all" if part is found else ALIASES.get(split.lower(), split.lower()), notes)
 
 
 def _usual(found: RankedData, trained_on: bool) -> str:

@@ -13,6 +13,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.files import write_text
 from gaussianmlr.measuring import Part, find_part
 from gaussianmlr.model import Model
+from gaussianmlr.sources import ALIASES, find_data
 
 __all__ = ["Origin", "read_origin"]
 
@@ -76,29 +77,35 @@ class Origin:
         DataError
             Where the data is not there any more, or is not what it was.
         """
-        wanted: Any = split or "validation"
-        if self.data in SETTINGS:
-            shared = self.shared_digits and wanted != "test"
-            size = None if wanted == "test" else self.validation
-            drawn = RankedMNIST(self.data, wanted, size=size, digits=self.digits, shared_digits=shared)
-            # Test images have digits of their own, which nobody recorded.
-            same = wanted == "test" or drawn.digits.digest() == self.digest
-            part = Part(drawn, wanted, (), drawn.setting)
-        else:
-            grading: dict[str, Any] = {"threshold": self.threshold, "tolerance": self.tolerance}
-            part = find_part(model, self._place(Path(folder)), wanted, **grading)
-            same = isinstance(part.whole, RankedData) and part.whole.fingerprint() == self.digest
-        if not same:
+        wanted: Any = (split or "validation").lower()
+        wanted = ALIASES.get(wanted, wanted)
+        found = self._drawn(wanted) if self.data in SETTINGS else self._read(model, Path(folder), wanted)
+        if found is None:
             raise DataError(f"{self.data} is not what the run was trained on; it was changed since")
-        return part
+        return found
 
-    def _place(self, folder: Path) -> Path:
-        given = Path(self.data)
-        if given.exists():
-            return given
-        if self.beside is not None and (folder / self.beside).exists():
-            return folder / self.beside
-        raise DataError(f"{self.data}: the data of the run is not there any more")
+    def _drawn(self, split: Any) -> Part | None:
+        if split == "test":  # whose digits nobody recorded
+            drawn = RankedMNIST(self.data, split, digits=self.digits)
+            return Part(drawn, split, ())
+        drawn = RankedMNIST(
+            self.data, split, size=self.validation, digits=self.digits, shared_digits=self.shared_digits
+        )
+        same = drawn.digits.digest() == self.digest
+        return Part(drawn, split, ()) if same else None
+
+    def _read(self, model: Model, folder: Path, split: str) -> Part | None:
+        """From where it was, seen from the run or from here: another file may have its name."""
+        places = [Path(self.data)] if self.beside is None else [folder / self.beside, Path(self.data)]
+        there = [place for place in places if place.exists()]
+        if not there:
+            raise DataError(f"{self.data}: the data of the run is not there any more")
+        grading: dict[str, Any] = {"threshold": self.threshold, "tolerance": self.tolerance}
+        for place in dict.fromkeys(place.resolve() for place in there):
+            whole = find_data(place, features=model.inputs.get("columns"), **grading)
+            if isinstance(whole, RankedData) and whole.fingerprint() == self.digest:
+                return find_part(model, place, split, **grading)
+        return None
 
 
 def read_origin(folder: str | os.PathLike[str]) -> Origin | None:

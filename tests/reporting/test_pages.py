@@ -146,7 +146,7 @@ def brightness(text):
 def test_in_a_browser(run, photos, comparison, tmp_path):
     with browser() as chromium:
         for folder in (run, photos, comparison):
-            file = write_report(folder)
+            file = write_report(folder, examples=2)
             for scheme, width in (("light", 1200), ("dark", 1200), ("light", 400), ("dark", 400)):
                 tab = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
                 said, asked = [], []
@@ -173,7 +173,7 @@ def test_in_a_browser(run, photos, comparison, tmp_path):
                 assert tab.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
                 tab.close()
         tab = chromium.new_page()
-        tab.goto(write_report(run).as_uri())
+        tab.goto((run / "report.html").as_uri())
         with tab.expect_download() as saved:
             tab.get_by_role("link", name="predictions.csv").click()
         saved.value.save_as(tmp_path / "saved.csv")

@@ -220,13 +220,13 @@ def test_a_method_without_sigma(lsep):
     assert "the smallest validation loss" in page.text
 
 
-def test_a_model_without_temperatures(run, copied):
+def test_a_model_without_temperatures(run, copied, tmp_path):
     folder = copied(run)
     file = folder / "model" / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "calibration": None}))
-    page = Page(write_report(folder))
+    page = Page(write_report(folder, examples=0))
     assert "The model has no temperatures" in page.text
-    before = Page(write_report(run)).table("Expected calibration error")
+    before = Page(write_report_of(run, tmp_path)).table("Expected calibration error")
     assert page.table("Expected calibration error") == [
         ["of", "as learned"],
         *(row[:2] for row in before[1:]),
@@ -234,7 +234,7 @@ def test_a_model_without_temperatures(run, copied):
 
 
 def test_a_sample_is_said(run, tmp_path):
-    page = Page(write_report_of(run, tmp_path, "--items", 10, "--examples", 1))
+    page = Page(write_report_of(run, tmp_path, "--items", 10))
     assert "a random sample of 10 of the 24 instances" in page.text
     assert len(list(csv.DictReader(io.StringIO(page.download("predictions.csv"))))) == 10
     assert len(list(page.sections["examples"].all("article"))) == 2
@@ -242,7 +242,7 @@ def test_a_sample_is_said(run, tmp_path):
 
 def write_report_of(folder, tmp_path, *more):
     out = tmp_path / "deep" / "page.html"
-    call("report", folder, "--out", out, "--quiet", *more)
+    call("report", folder, "--out", out, "--quiet", "--examples", 1, *more)  # drawings take most of the time
     return out
 
 
@@ -268,7 +268,7 @@ def test_other_data_and_other_parts(run, table, tmp_path):
     assert "all 160 instances" in page.text
 
 
-def test_data_that_is_gone_or_changed(run, table, copied, tmp_path):
+def test_data_that_is_gone_or_changed(run, table, copied, tmp_path, monkeypatch):
     folder = copied(run)
     origin = json.loads((folder / "data.json").read_text())
     assert origin["data"] == str(table)
@@ -282,7 +282,11 @@ def test_data_that_is_gone_or_changed(run, table, copied, tmp_path):
     frame.to_csv(tmp_path / "nowhere.csv", index=False)  # beside the run, as it was recorded
     assert "nowhere.csv is not what the run was trained on" in Page(write_report(folder)).text
     pd.read_csv(table).to_csv(tmp_path / "nowhere.csv", index=False)
-    assert "all 24 instances" in Page(write_report(folder)).text
+    assert "all 24 instances" in Page(write_report(folder, examples=0)).text
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "nowhere.csv").write_text("a,ranking\n1,sea\n")
+    monkeypatch.chdir(tmp_path / "here")  # where another file has the name that was given
+    assert "all 24 instances" in Page(write_report(folder, examples=0)).text
     (folder / "data.json").unlink()
     assert "the run does not say which data it was trained on" in Page(write_report(folder)).text
     assert str(table.parent) not in Page(write_report(folder)).source
@@ -324,9 +328,10 @@ def test_what_is_no_report_is_never_replaced(run, tmp_path):
     assert mine.read_text() == "<p>precious</p>"
     with pytest.raises(DataError, match="holds no run, model or comparison"):
         call("report", tmp_path)
-    call("report", run, "--out", tmp_path / "a.html", "--quiet")
+    again = ("report", run, "--out", tmp_path / "a.html", "--quiet", "--examples", 1)
+    call(*again)
     first = (tmp_path / "a.html").read_bytes()
-    call("report", run, "--out", tmp_path / "a.html", "--quiet")  # its own output it may replace
+    call(*again)  # its own output it may replace
     assert (tmp_path / "a.html").read_bytes() == first
     assert {file.name for file in tmp_path.iterdir()} == {"mine.html", "a.html"}
 
@@ -367,7 +372,7 @@ def test_a_run_of_the_paper(tmp_path):
     cell = Cell("gray-s", "gmlr", "strong", "smoke", 0)
     places = Places(tmp_path / "work", tmp_path / "results")
     assert run_cell(cell, places, Sources("embedded")) == "landed"
-    page = Page(write_report(places.run(cell)))
+    page = Page(write_report(places.run(cell), examples=1))
     assert "the validation part of gray-s: all 16 instances" in page.text
     shown = {row[0].split(" ")[0]: row for row in page.table("Metrics in percent")[1:]}
     assert shown["tau-b"][1] == shown["tau-b"][3]  # the same images as in training
