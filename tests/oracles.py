@@ -105,13 +105,13 @@ def plackett_luce(scores, ranks, supervision, weights=None, order=1.0):
     return total
 
 
-def crpc(pair_logits, ranks, supervision, weights=None, order=1.0):
+def crpc(pair_logits, ranks, supervision, weights=None, order=1.0, ties="skip"):
     ranks = with_virtual_label(supervised(ranks, supervision))
     total, logits = 0.0, iter(pair_logits)
     for u in range(len(ranks)):
         for v in range(u + 1, len(ranks)):
             logit = next(logits)
-            if min(ranks[u], ranks[v]) >= 0 and ranks[u] != ranks[v]:
+            if min(ranks[u], ranks[v]) >= 0 and (ties == "losses" or ranks[u] != ranks[v]):
                 weight = pair_weight(u, v, ranks, weights, order, virtual=True)
                 total += weight * softplus(-logit if ranks[u] > ranks[v] else logit)
     return total
@@ -123,6 +123,9 @@ def crpc_votes(pair_logits, labels, published=False):
     for u in range(labels + 1):
         for v in range(u + 1, labels + 1):
             p = 1 / (1 + math.exp(-next(logits)))
-            votes[u] += p
-            votes[v] += p if published else 1 - p
+            if published:
+                votes[u if p > 0.5 else v] += p
+            else:
+                votes[u] += p
+                votes[v] += 1 - p
     return [vote - votes[-1] for vote in votes[:-1]]

@@ -1,6 +1,8 @@
 """What tests of pages share: a server in a process of its own, and a real browser."""
 
+import asyncio
 import contextlib
+import io
 import os
 import re
 import shutil
@@ -8,7 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
+from urllib.request import urlopen
 
+import httpx
 import pytest
 
 # Without PYTHONUNBUFFERED, as users run it: an address that stays in a buffer must fail here too.
@@ -56,6 +60,50 @@ def running(*arguments):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def digit_model(channels=1, side=112, method="gmlr", labels="0123456789"):
+    """An untrained model of digits on a canvas."""
+    import torch
+
+    from gaussianmlr.model import Model, build
+    from gaussianmlr.recipe import Recipe
+    from gaussianmlr.sources import _image_inputs
+
+    torch.manual_seed(3)
+    inputs = _image_inputs(side, channels)
+    recipe = Recipe(method=method, backbone="fast")
+    return Model(*build(recipe, 10, inputs), tuple(labels), recipe, inputs)
+
+
+def pixels_of(source):
+    """The pixels of an image in a data URI."""
+    import numpy as np
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(urlopen(source).read())))
+
+
+def ask_app(app, *requests):
+    """Ask an application without a server between; a request is a path, and JSON or bytes to send."""
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
+        ):
+            found = []
+            for path, *body in requests:
+                if not body:
+                    found.append(await client.get(path))
+                elif isinstance(body[0], bytes):
+                    found.append(await client.post(path, content=body[0]))
+                else:
+                    found.append(await client.post(path, json=body[0]))
+            return found
+
+    return asyncio.run(ask())
 
 
 @contextlib.contextmanager

@@ -79,7 +79,7 @@ def test_the_backbone_sees_every_input_once_and_never_again(monkeypatch, tmp_pat
     arguments = {"labels": LABELS, "cache": tmp_path / "features", "watcher": watcher}
     fit(RECIPE, data, validation, **arguments)
     assert sum(seen) == 24 + 12 + 2 + 12  # two show how large the features are; the end measures the whole
-    assert watcher.told == [(24, 24), (12, 12)]
+    assert watcher.told == [(8, 24), (16, 24), (24, 24), (8, 12), (12, 12)]
     assert len(list((tmp_path / "features").iterdir())) == 2
     seen.clear()
     fit(RECIPE.replace(rate=1e-4, epochs=1), data, validation, **arguments)

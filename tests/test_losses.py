@@ -72,6 +72,21 @@ def test_equal_to_the_naive_double_loop(name, supervision):
     )
 
 
+@both_supervisions
+def test_tied_pairs_of_crpc_as_losses(supervision):
+    """The paper's published code trains the left one to lose; that differs wherever something ties."""
+    ranks, (logits,) = random_ranks(40), random_outputs("crpc", 40)
+    expected = [
+        oracles.crpc(row, truth, supervision, ties="losses")
+        for row, truth in zip(logits.tolist(), ranks.tolist())
+    ]
+    found = losses.crpc(logits, ranks, supervision=supervision, ties="losses", reduction="none")
+    assert torch.allclose(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-10)
+    without = losses.crpc(logits, ranks, supervision=supervision, reduction="none")
+    assert found[0] > without[0]
+    assert (found >= without).all()
+
+
 @every_loss
 @both_supervisions
 def test_gradient_is_that_of_finite_differences(name, supervision):

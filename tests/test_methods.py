@@ -175,6 +175,13 @@ def test_crpc_votes_against_a_naive_loop(vote):
     assert torch.allclose(found, torch.tensor(expected), atol=1e-5)
 
 
+def test_crpc_with_the_published_vote_starves_labels_that_stand_late():
+    """The same sure order, told from the left and from the right: only wins of left labels count."""
+    pairs = torch.tensor([[9.0, 9.0, -9.0], [-9.0, -9.0, 9.0]])  # a > virtual > b, and b > virtual > a
+    scores = methods.make("crpc", vote="published").read({"pair": pairs}).scores
+    assert scores.round().tolist() == [[2.0, 0.0], [0.0, 1.0]]  # two wins of a, one of two wins of b
+
+
 def test_crpc_reads_a_consistent_order_back():
     """Comparisons made from true strengths give the order of the strengths."""
     strengths = torch.tensor([2.0, -1.0, 1.0, 0.5, 0.0])  # the last is the virtual label
@@ -240,3 +247,12 @@ def test_a_method_from_outside(monkeypatch):
     assert methods.make("hinge") == Hinge()
     with pytest.raises(DataError, match=r"'gmlr' is known already: gaussianmlr\.methods\.gmlr:Gmlr"):
         methods.register(type("Gmlr", (methods.Gmlr,), {"__module__": "elsewhere"}))
+
+
+@pytest.mark.parametrize(
+    ("setting", "text"),
+    [({"vote": "loud"}, "vote is 'correct' or"), ({"ties": "wins"}, "ties is 'skip' or")],
+)
+def test_options_of_crpc_that_do_not_exist(setting, text):
+    with pytest.raises(DataError, match=text):
+        methods.make("crpc", **setting)

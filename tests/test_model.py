@@ -1,6 +1,8 @@
 """Models on disk: whole, safe, and refused with a reason where they are not."""
 
 import json
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -180,6 +182,21 @@ def test_a_folder_of_a_run_on_other_data_is_refused(tmp_path):
         fit(recipe, Arrays(-data.inputs, data.ranks), data, labels=LABELS, out=tmp_path / "run")
     with pytest.raises(DataError, match="holds a run with fingerprint"):
         fit(recipe, data, make_data(seed=3), labels=LABELS, out=tmp_path / "run")
+
+
+def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
+    program = "import sys, pathlib, time; from gaussianmlr.files import held\n"
+    program += "with held(pathlib.Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    other = subprocess.Popen([sys.executable, "-c", program, tmp_path / "run"], stdout=subprocess.PIPE)
+    data, recipe = make_data(), Recipe(backbone="mlp", epochs=1)
+    try:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(DataError, match=r"another process is at work in .*run; wait for it"):
+            fit(recipe, data, data, labels=LABELS, out=tmp_path / "run")
+    finally:
+        other.kill()
+        other.communicate()
+    fit(recipe, data, data, labels=LABELS, out=tmp_path / "run")  # the dead hold nothing
 
 
 @pytest.mark.parametrize("kind", ["float64", "float16", "int64", "reversed", "frame"])

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -52,6 +53,29 @@ def test_every_public_name_is_there():
 def test_typed_and_versioned():
     assert files("gaussianmlr").joinpath("py.typed").is_file()
     assert gaussianmlr.__version__[0].isdigit()
+
+
+def test_the_wheel_has_all_files_of_the_package(tmp_path):
+    """Pages, the models that come with them and every other file that is no code, as pip builds it."""
+    from gaussianmlr.pages.playing import SHIPPED
+
+    code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("gaussianmlr-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name: archive.getinfo(name).file_size for name in archive.namelist()}
+        sources = {name: archive.read(name).decode() for name in held if "/static/" in name}
+    package = ROOT / "src/gaussianmlr"
+    there = {file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert {f"gaussianmlr/{file.relative_to(package)}" for file in there} <= set(held)
+    assert len(SHIPPED) >= 1
+    for folder in SHIPPED:
+        place = f"gaussianmlr/{folder.relative_to(package)}"
+        assert held[f"{place}/model.safetensors"] < 4 << 20
+        assert f"{place}/config.json" in held
+    wanted = {path for text in sources.values() for path in re.findall(r"/static/[\w/.-]+\.(?:js|css)", text)}
+    assert len(wanted) > 10
+    assert {f"gaussianmlr/pages{path}" for path in wanted} <= set(held)
 
 
 def test_the_tested_versions_satisfy_the_declared_ranges():

@@ -47,6 +47,17 @@ def test_what_is_held_out_depends_on_ids_alone():
     assert not validation & train
 
 
+def test_rows_of_one_id_stay_together():
+    ids = [f"photo {number}" for number in range(20) for _ in range(3)]
+    data = from_arrays(np.arange(60.0)[:, None], [["x"]] * 60, labels=["x"], ids=ids)
+    parts, notes = split_of(data)
+    assert len(parts["validation"]) == 12
+    assert not set(parts["validation"].ids) & set(parts["train"].ids)
+    assert "12 of 60" in notes[0]
+    with pytest.raises(DataError, match="all rows have the id 'a'; expected two ids"):
+        split_of(from_arrays(np.zeros((3, 1)), [["x"]] * 3, labels=["x"], ids=["a"] * 3))
+
+
 def test_a_constant_column_breaks_nothing():
     data = from_arrays(np.full((10, 2), 0.1), [["x"]] * 10, labels=["x"])
     assert torch.isfinite(open_data(data).train.inputs).all()

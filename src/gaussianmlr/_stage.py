@@ -77,13 +77,3 @@ def reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:
     found = fabric.all_reduce(value, reduce_op=how)
     assert isinstance(found, Tensor)
     return found
-
-
-def lay_out(network: nn.Module) -> None:
-    """Keep the weights of convolutions in the layout that is quicker."""
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def laid_out(x: Tensor, channels_last: bool) -> Tensor:
-    """Images in the layout of the weights."""
-    return x.contiguous(memory_format=torch.channels_last) if channels_last and x.ndim == 4 else x

@@ -14,7 +14,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from gaussianmlr.console import clock
 from gaussianmlr.contenders import Contender, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.files import write_text
+from gaussianmlr.files import held, write_text
 from gaussianmlr.judging import Cell, Comparison
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
 from gaussianmlr.model import versions
@@ -124,7 +123,7 @@ def compare(
     for one in who:
         one.describe(base)  # what is wrong with a contender is said before the first is trained
     folder = Path(out)
-    with _held(folder):
+    with held(folder):
         _claim(folder, plan)
         cells = list(_cells(folder, plan, accelerator, watcher, say))
         shutil.rmtree(folder / "runs", ignore_errors=True)
@@ -301,27 +300,6 @@ def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str
             )
         elif was.get(name) != now[name]:
             yield name, was.get(name), now[name]
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """One process a folder."""
-    from filelock import FileLock, Timeout
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock", timeout=0)
-        lock.acquire()
-    except Timeout:
-        raise DataError(
-            f"another process is at work in {folder}; wait for it, or choose another folder"
-        ) from None
-    except OSError as error:
-        raise DataError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _slug(name: str) -> str:

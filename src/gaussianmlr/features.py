@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from gaussianmlr import files
 from gaussianmlr.backbones import Backbone
+from gaussianmlr.backbones.layout import laid_out, lay_out
 from gaussianmlr.data.digits import cache_folder
 from gaussianmlr.errors import DataError, shorten
 
@@ -39,7 +40,7 @@ def compute_features(
     *,
     load: Callable[[Path], Array] | None = None,
     transform: Mapping[str, Any] | None = None,
-    batch_size: int = 64,
+    batch_size: int = 8,
     folder: str | os.PathLike[str] | None = None,
     cache: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -61,7 +62,7 @@ def compute_features(
         What `load` does (size, crop, ...), in numbers, texts and lists: part of the key, for a
         function's behaviour cannot be seen from outside.
     batch_size : int
-        Inputs at a time.
+        Inputs at a time; few are quickest on a CPU, whose caches they fit.
     folder : path-like, optional
         Where to keep features; `features_folder` without it.
     cache : bool
@@ -181,11 +182,12 @@ def _run(
     modes = {part: part.training for part in backbone.modules()}
     device = next((weight.device for weight in backbone.parameters()), torch.device("cpu"))
     backbone.eval()
+    lay_out(backbone)
     try:
         with torch.no_grad():
             parts = []
             for batch in _batches(inputs, load, batch_size):
-                parts.append(backbone(batch.to(device)).float().cpu())
+                parts.append(backbone(laid_out(batch.to(device))).float().cpu().contiguous())
                 progress(sum(map(len, parts)), len(inputs))
     finally:
         for part, mode in modes.items():

@@ -1,4 +1,4 @@
-"""Nothing half-written: a file appears under its final name only when it is whole."""
+"""Nothing half-written: a file appears under its final name when it is whole; folders of one process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from gaussianmlr.errors import DataError
 
 
 @contextlib.contextmanager
@@ -69,6 +71,54 @@ def publish(part: Path, final: Path) -> None:
     part.replace(final)
     if os.name == "posix":
         _sync(final.parent)
+
+
+@contextlib.contextmanager
+def alone(lock: Path) -> Iterator[bool]:
+    """Hold a lock, the file of that name, and say whether this process is the first to ask for it.
+
+    The system frees the lock of a process that dies.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, alone(Path(folder) / ".lock") as first:
+    ...     with alone(Path(folder) / ".lock") as second:
+    ...         print(first, second)
+    True False
+    """
+    from filelock import FileLock, Timeout
+
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    holder = FileLock(lock)
+    try:
+        holder.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        holder.release()
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """A folder, made where it is missing, in which one process at a time may be at work.
+
+    Raises
+    ------
+    DataError
+        Where another process is, or the folder cannot be written to.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            first = stack.enter_context(alone(folder / ".lock"))
+        except OSError as error:
+            raise DataError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
+        if not first:
+            raise DataError(f"another process is at work in {folder}; wait for it, or choose another folder")
+        yield
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:

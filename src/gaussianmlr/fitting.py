@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import RankedData
 from gaussianmlr.epochs import for_training
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.files import held
 from gaussianmlr.frozen import features_of, stands_still
 from gaussianmlr.logs import Logs
 from gaussianmlr.losses import Weights
@@ -137,23 +139,23 @@ def fit(
     fabric.seed_everything(recipe.seed, verbose=False)
     network, method = build(recipe, len(labels), about, backbone)
     weights = weights_of(recipe, method, labels)
-    folder = None
-    if out is not None:  # claimed when the recipe is known to work, or the mended one would be refused
-        known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
-        folder = RunFolder(out, recipe, known)
-    trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
-    result = train(
-        trained,
-        method,
-        recipe,
-        *sets,
-        folder=folder,
-        fabric=fabric,
-        groups=lambda rate, factor: parameter_groups(trained, rate, factor),
-        weights=weights,
-        logs=Logs(loggers, out),
-        watcher=watcher,
-    )
+    known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
+    with held(Path(out)) if out is not None and fabric.is_global_zero else nullcontext():
+        # Claimed when the recipe is known to work, or the mended one would be refused.
+        folder = None if out is None else RunFolder(out, recipe, known)
+        trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
+        result = train(
+            trained,
+            method,
+            recipe,
+            *sets,
+            folder=folder,
+            fabric=fabric,
+            groups=lambda rate, factor: parameter_groups(trained, rate, factor),
+            weights=weights,
+            logs=Logs(loggers, out),
+            watcher=watcher,
+        )
     network.eval()
     whole = any(row["stage"] == method.stages[-1].name for row in result.history)
     facts: dict[str, Any] = {

@@ -19,7 +19,7 @@ from gaussianmlr.recipe import Recipe
 __all__ = ["OfFiles", "features_of", "stands_still"]
 
 LARGEST = 4 << 30  # bytes of features that are held in memory
-_AT_ONCE = 64  # inputs; always the same, for features shall not depend on the recipe's batches
+_AT_ONCE = 8  # inputs; always the same, for features shall not depend on the recipe's batches
 
 
 @runtime_checkable

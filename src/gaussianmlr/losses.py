@@ -296,6 +296,7 @@ def crpc(
     ranks: Tensor,
     *,
     supervision: Supervision = "strong",
+    ties: Literal["skip", "losses"] = "skip",
     reduction: Reduction = "mean",
     weights: Weights | None = None,
 ) -> Tensor:
@@ -304,7 +305,7 @@ def crpc(
     .. math:: \sum_{u<v,\; r_u \ne r_v} \log\big(1 + e^{\mp f_{uv}}\big)
 
     with a minus where u stands above v. The virtual label, the last, stands below the relevant
-    and above the irrelevant labels. Tied pairs and unknown labels are left out.
+    and above the irrelevant labels. Unknown labels are left out, and so are tied pairs.
 
     Parameters
     ----------
@@ -314,6 +315,8 @@ def crpc(
         Ranks, without the virtual label.
     supervision : {"strong", "weak"}
         Whether the order among relevant labels counts.
+    ties : {"skip", "losses"}
+        ``"losses"`` trains the left label of a tied pair to lose, as the paper's published code does.
     reduction : {"mean", "sum", "none"}
         Over instances.
     weights : Weights, optional
@@ -342,7 +345,9 @@ def crpc(
     ranks = _virtual_ranks(_supervised(ranks, supervision))
     left, right = ranks[:, left_of], ranks[:, right_of]
     signed = torch.where(left > right, pair_logits, -pair_logits)
-    no_pair = (left == right) | (left < 0) | (right < 0)
+    no_pair = (left < 0) | (right < 0)
+    if ties == "skip":
+        no_pair |= left == right
     terms = -functional.logsigmoid(signed).masked_fill(no_pair, 0.0)
     if weights is not None:
         each = functional.pad(weights.of(terms, ranks[:, :-1]), (0, 1), value=1.0)

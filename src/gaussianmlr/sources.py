@@ -297,22 +297,15 @@ def split_of(data: RankedData) -> tuple[dict[str, RankedData], list[str]]:
     if len(train) < 2:
         raise DataError(f"{data.source}: one instance to train on; expected two or more, some to validate on")
     assert train.ids is not None
-    drawn = [hashlib.sha256(f"{name}\0{number}".encode()).digest() for number, name in _numbered(train.ids)]
-    count = max(1, round(HELD_OUT * len(train)))
-    held = np.zeros(len(train), dtype=bool)
-    held[sorted(range(len(train)), key=lambda index: drawn[index])[:count]] = True
+    different = dict.fromkeys(train.ids)  # rows of one id stay together, or one would betray the other
+    if len(different) < 2:
+        raise DataError(f"{data.source}: all rows have the id {train.ids[0]!r}; expected two ids or more")
+    drawn = sorted(different, key=lambda name: hashlib.sha256(f"{name}\0{0}".encode()).digest())
+    chosen = set(drawn[: max(1, round(HELD_OUT * len(drawn)))])
+    held = np.array([name in chosen for name in train.ids])
     parts["train"], parts["validation"] = train.subset(~held), train.subset(held)
-    return parts, [f"{why}: {count} of {len(train)} training instances are held out for validation"]
-
-
-def _numbered(ids: Sequence[str]) -> list[tuple[int, str]]:
-    """Ids with how often each came before: twins get draws of their own."""
-    seen: dict[str, int] = {}
-    found = []
-    for name in ids:
-        found.append((seen.get(name, 0), name))
-        seen[name] = seen.get(name, 0) + 1
-    return found
+    note = f"{why}: {held.sum()} of {len(train)} training instances are held out for validation"
+    return parts, [note]
 
 
 def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> Inputs:

@@ -21,8 +21,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from gaussianmlr._stage import StageParts, laid_out, lay_out, make_schedule, reduced
+from gaussianmlr._stage import StageParts, make_schedule, reduced
 from gaussianmlr.backbones import refresh_statistics
+from gaussianmlr.backbones.layout import laid_out, lay_out
 from gaussianmlr.batches import Batch, RankedSet, as_input, batch_count, batches, epoch_order, fetch
 from gaussianmlr.checkpoints import RunFolder, Standing, worth
 from gaussianmlr.errors import DataError

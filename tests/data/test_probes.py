@@ -121,3 +121,25 @@ def test_mistakes_are_named():
         calibration_set("scale", count=0)
     with pytest.raises(DataError, match="do not fit a canvas of 88"):
         adjusting_sequences(replace(SETTINGS["gray-s"], canvas=88), digits="embedded")
+
+
+def test_sequences_of_chosen_digits_that_keep_their_colours():
+    asked = {"count": 2, "frames": 5, "digits": "embedded"}
+    probe = adjusting_sequences("color-b-mix", labels=(7, 0, 4), steady=True, **asked)
+    assert probe.labels.tolist() == [[7, 0, 4]] * 2
+    table, rows = probe.recipes, np.arange(10).reshape(2, 5, 1)
+    columns = probe.labels[:, None, :]
+    for name in ("hue", "saturation", "scale", "digit"):
+        values = getattr(table, name)[rows, columns]
+        assert (values == values[:, :1]).all()
+        assert len(np.unique(values)) == 6  # others in the other sequence, and for every digit
+    np.testing.assert_array_equal(table.brightness[rows, columns], probe.significance)
+    restless = adjusting_sequences("color-b-mix", labels=(7, 0, 4), **asked)
+    np.testing.assert_array_equal(restless.recipes.hue[::5], table.hue[::5])  # the first frames are the same
+    assert (restless.recipes.hue[rows, columns][:, 1:] != table.hue[rows, columns][:, 1:]).all()
+
+
+@pytest.mark.parametrize("labels", [(1, 2), (1, 2, 2), (1, 2, 10), (1, 2, 3, 4)])
+def test_three_different_digits_are_asked_for(labels):
+    with pytest.raises(DataError, match="expected three different digits"):
+        adjusting_sequences("gray-s", labels=labels, digits="embedded")

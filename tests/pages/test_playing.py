@@ -1,12 +1,9 @@
 """`gmlr play` in a real browser and by real requests."""
 
-import asyncio
-import io
 import json
 import re
 import time
 from dataclasses import replace
-from urllib.request import urlopen
 
 import httpx
 import numpy as np
@@ -14,27 +11,16 @@ import pytest
 import torch
 from PIL import Image
 
+from gaussianmlr.commands.play import _named
 from gaussianmlr.data import load_digits
 from gaussianmlr.errors import DataError
-from gaussianmlr.model import Model, build
 from gaussianmlr.pages.playing import playing_app
-from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import _image_inputs
-from paging import browser, running
-
-LABELS = tuple("0123456789")
-
-
-def make_model(channels=1, side=112, method="gmlr"):
-    torch.manual_seed(3)
-    inputs = _image_inputs(side, channels)
-    recipe = Recipe(method=method, backbone="fast")
-    return Model(*build(recipe, 10, inputs), LABELS, recipe, inputs)
+from paging import ask_app, browser, digit_model, pixels_of, running
 
 
 @pytest.fixture(scope="module")
 def model():
-    return make_model()
+    return digit_model()
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +29,6 @@ def url(tmp_path_factory, model):
     command = ("-m", "gaussianmlr.cli", "play", "--model", folder, "--port", 0, "--digits", "embedded")
     with running(*command) as server:
         yield server.url
-
-
-def pixels_of(source):
-    return np.asarray(Image.open(io.BytesIO(urlopen(source).read())))
 
 
 def test_the_picture_is_what_was_asked_for_and_what_was_read(url, model):
@@ -71,6 +53,7 @@ def test_the_picture_is_what_was_asked_for_and_what_was_read(url, model):
     assert outside.max() == 0
     assert found["truth"] == {"scale": "7 > 2", "brightness": "2 > 7"}
     expected = model.predict(torch.from_numpy(pixels.copy())[None, None])
+    (found,) = found["answers"]
     assert found["order"] == expected.orders[0]
     assert found["partial"] == expected.partial_text(0.7)[0]
     for name in ("significance", "sigma", "p_first", "p_above", "p_relevant"):
@@ -140,12 +123,12 @@ def test_people_move_digits_and_see_what_the_model_says(url, tmp_path):
         assert page.inner_text("#truth") == "1 = 3 = 9 > 7"
 
         scene = page.evaluate("document.body.dataset.scene")
-        answer = httpx.post(f"{url}/api/read", json=json.loads(scene)).json()
-        assert page.inner_text("#order") == (answer["order"] or "no digit")
-        assert page.inner_text("#partial") == (answer["partial"] or "nothing is sure")
-        assert page.locator("#curves path").count() == 10
-        assert page.locator("#pairs tr").count() == 11
-        shown = page.locator("#first .number").first.inner_text()
+        (answer,) = httpx.post(f"{url}/api/read", json=json.loads(scene)).json()["answers"]
+        assert page.inner_text("[data-part=order]").startswith(answer["order"] or "no digit")
+        assert page.inner_text("[data-part=partial]") == (answer["partial"] or "nothing is sure")
+        assert page.locator("#answers [data-part=curves] path").count() == 10
+        assert page.locator("[data-part=pairs] tr").count() == 11
+        shown = page.locator("[data-part=first] .number").first.inner_text()
         assert shown == f"{100 * max(answer['p_first']):.1f} %"
         assert problems == []
         assert all(re.match(rf"{url}/|data:", one) for one in sent)
@@ -167,38 +150,84 @@ def test_the_shipped_model_orders_digits():
     ]
     with running("-m", "gaussianmlr.cli", "play", "--port", 0, "--digits", "embedded") as server:
         found = httpx.post(f"{server.url}/api/read", json={"digits": placed}).json()
-    assert found["order"] == found["truth"]["scale"] == "4 > 7 > 0"
+    assert found["truth"]["scale"] == "4 > 7 > 0"
+    assert {answer["order"] for answer in found["answers"]} == {"4 > 7 > 0"}
 
 
 def test_a_model_of_digits_is_asked_for():
-    letters = make_model()
+    letters = digit_model()
     with pytest.raises(DataError, match="expected a model of images with the labels 0 to 9"):
-        playing_app(replace(letters, labels=tuple("abcdefghij")), load_digits("test", "embedded"))
+        playing_app({"a": replace(letters, labels=tuple("abcdefghij"))}, load_digits("test", "embedded"))
 
 
 def test_colour_and_methods_without_sigma():
-    app = playing_app(make_model(channels=3, method="lsep"), load_digits("test", "embedded"))
+    app = playing_app({"mine": digit_model(channels=3, method="lsep")}, load_digits("test", "embedded"))
     scene = {"digits": [{"digit": 4, "x": 0, "y": 0, "scale": 2.0, "hue": 0.0, "saturation": 1.0}]}
-
-    async def ask():
-        transport = httpx.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
-        ):
-            return [
-                (await client.get("/api/start")).json(),
-                (await client.post("/api/read", json=scene)).json(),
-            ]
-
-    start, found = asyncio.run(ask())
+    start, found = (one.json() for one in ask_app(app, ["/api/start"], ["/api/read", scene]))
     assert (start["colour"], start["canvas"]) == (True, 112)
     pixels = pixels_of(found["image"])
     assert pixels.shape == (112, 112, 3)
     assert pixels[..., 0].max() > 200  # red alone
     assert pixels[..., 1:].max() == 0
-    assert found["sigma"] is None
-    assert "p_first" not in found
+    assert found["answers"][0]["sigma"] is None
+    assert "p_first" not in found["answers"][0]
+    assert start["models"] == [
+        {"title": "LSEP strong", "detail": "mine, fast", "scores": "Scores above the learned thresholds"}
+    ]
+
+
+def test_models_of_one_page_share_a_canvas():
+    digits = load_digits("test", "embedded")
+    gray, colour, small = digit_model(), digit_model(channels=3), digit_model(side=84)
+    message = "a takes gray images of 112 pixels, b takes colour images of 112 pixels$"
+    with pytest.raises(DataError, match=message):
+        playing_app({"a": gray, "b": colour}, digits)
+    with pytest.raises(DataError, match="b takes gray images of 84 pixels"):
+        playing_app({"a": gray, "b": small}, digits)
+    with pytest.raises(DataError, match="expected 1 to 4 models to show side by side, got 5"):
+        playing_app(dict.fromkeys("abcde", gray), digits)
+    with pytest.raises(DataError, match="expected 1 to 4 models"):
+        playing_app({}, digits)
+
+
+def test_several_models_answer_of_one_canvas():
+    """Each answers as it does alone, whatever the order of its labels; some are asked, or all."""
+    models = {
+        "a": digit_model(),
+        "b": digit_model(method="crpc", labels="9876543210"),
+        "c": digit_model(method="crpc"),
+    }
+    app = playing_app(models, load_digits("test", "embedded"))
+    scene = {
+        "digits": [{"digit": 4, "x": 0, "y": 0, "scale": 2.0}, {"digit": 6, "x": 60, "y": 60, "scale": 1.0}]
+    }
+    start, every, some, *wrong = ask_app(
+        app,
+        ["/api/start"],
+        ["/api/read", scene],
+        ["/api/read", {**scene, "models": [2, 0]}],
+        *(["/api/read", {**scene, "models": which}] for which in ([3], [-1], [0, 0], [], [0, 1, 2, 0, 1])),
+    )
+    titles = [model["title"] for model in start.json()["models"]]
+    assert titles == ["GaussianMLR strong", "CRPC strong (b)", "CRPC strong (c)"]
+    every, some = every.json(), some.json()
+    image = torch.from_numpy(pixels_of(every["image"]).copy())[None, None]
+    for model, answer in zip(models.values(), every["answers"]):
+        alone = model.predict(image)
+        scores = alone.significance if model.method.name == "gmlr" else alone.scores
+        found = dict(zip(answer["labels"], answer["significance"]))
+        for label, score in zip(model.labels, scores[0]):
+            assert found[label] == pytest.approx(score, rel=1e-3, abs=1e-5)
+    assert some["answers"] == [every["answers"][2], every["answers"][0]]
+    for answer in wrong:
+        assert 400 <= answer.status_code < 500
+        assert "models" in answer.json()["error"]
+
+
+def test_folders_are_called_by_names_that_tell_them_apart(tmp_path):
+    folders = [tmp_path / "runs/a/model", tmp_path / "runs/b", tmp_path / "other/a", tmp_path / "third/a"]
+    assert list(_named(folders)) == ["a", "b", "a, 2", "a, 3"]
+    assert list(_named(folders).values()) == folders
 
 
 def test_the_round_trip_is_quick(url):

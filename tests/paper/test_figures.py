@@ -9,12 +9,12 @@ from gaussianmlr import methods
 from gaussianmlr.data import adjusting_sequences
 from gaussianmlr.model import Model, build
 from gaussianmlr.paper.cells import Cell, recipe_of
-from gaussianmlr.paper.figures._studio import correlation, follow, in_gauges, rank_correlation
-from gaussianmlr.paper.figures.adjusting import follow_score
+from gaussianmlr.paper.figures._studio import follow, in_gauges
 from gaussianmlr.paper.figures.bars import bars_of
 from gaussianmlr.paper.figures.calibration import overlap, spread
 from gaussianmlr.paper.figures.extracted import checkpoints
 from gaussianmlr.paper.figures.variance import follow_sigma
+from gaussianmlr.paper.following import correlation, follow_score, rank_correlation
 
 RANDOM = np.random.default_rng(0)
 

@@ -1,7 +1,8 @@
-"""`gmlr play`: a page where people move digits and see what a model says."""
+"""`gmlr play`: a page where people move digits, see a film of them, and what models say."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,18 +13,21 @@ from gaussianmlr.commands.serve import Host, Port, Token, need_pages
 
 def play_command(
     model: Annotated[
-        Path | None,
-        typer.Option(help="Folder of a model of digits, or of its run; without it, one trained on gray-s."),
+        list[Path] | None,
+        typer.Option(
+            help="Folder of a model of digits, or of its run; up to four are shown side by side. "
+            "Without it, those that come with the package, trained on gray-s."
+        ),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token: Token = None,
     digits: Annotated[str, typer.Option(help="Where digits come from, as in gmlr data.")] = "auto",
 ) -> None:
-    """Open a page to move digits on a canvas and see what a model says of them, live.
+    """Open a page to move digits on a canvas, or see them in a film, and what models say of them, live.
 
-    Examples: `gmlr play`, or with a model of your own, `gmlr train color-s --out runs/color` and then
-    `gmlr play --model runs/color`.
+    Examples: `gmlr play`, or with models of your own, `gmlr train color-s --out runs/color` and then
+    `gmlr play --model runs/color`, or `gmlr play --model runs/gmlr --model runs/lsep` to compare two.
     """
     need_pages("gmlr play")
     from gaussianmlr.data import load_digits
@@ -32,5 +36,17 @@ def play_command(
     from gaussianmlr.pages.playing import SHIPPED, playing_app
 
     check_listening(host, token)
-    app = playing_app(open_model(model or SHIPPED), load_digits("test", digits), token)
+    models = {name: open_model(folder) for name, folder in _named(model or SHIPPED).items()}
+    app = playing_app(models, load_digits("test", digits), token)
     run_server(app, host, port, token=token, say=lambda address: typer.echo(f"Open {address}"))
+
+
+def _named(folders: Iterable[Path]) -> dict[str, Path]:
+    """Folders by names that tell them apart: their own or, for a run's ``model``, the run's."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        place = folder.resolve()
+        name = place.parent.name if place.name == "model" else place.name
+        same = sum(one == name or one.startswith(f"{name}, ") for one in found)
+        found[name if not same else f"{name}, {same + 1}"] = folder
+    return found

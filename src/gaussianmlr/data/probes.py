@@ -7,7 +7,7 @@ same four significances again and again. Both are recipes, drawn by the renderer
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +16,7 @@ import numpy as np
 from gaussianmlr.data.digits import Digits, load_digits
 from gaussianmlr.data.recipes import Bytes, Floats, Ints, Recipes, render, stream_key, uniforms
 from gaussianmlr.data.settings import DIGIT_SIDE, Setting, get_setting
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 
 _BY_FACTOR = {"scale": "gray-s", "brightness": "gray-b"}
 # Centres (x, y) in quarters of the canvas.
@@ -87,6 +87,8 @@ def adjusting_sequences(
     frames: int = 50,
     seed: int = 0,
     digits: Digits | str | os.PathLike[str] | None = None,
+    labels: Sequence[int] | None = None,
+    steady: bool = False,
 ) -> Probe:
     """Sequences in which one digit gains significance, one keeps it, and one loses it.
 
@@ -104,6 +106,11 @@ def adjusting_sequences(
         Another seed, other sequences.
     digits : Digits, str or path, optional
         Digits to use, or where to find them; MNIST's test digits by default.
+    labels : sequence of int, optional
+        Which digits gain, keep and lose significance in all sequences; drawn for each one by default.
+    steady : bool
+        Whether what would be redrawn on every frame is drawn once a sequence, so that nothing but the
+        significance changes.
 
     Examples
     --------
@@ -122,7 +129,8 @@ def adjusting_sequences(
     track = np.stack([up, middle, up[::-1]], axis=1)
     significance = np.broadcast_to(track, (count, frames, 3)).copy()
     places = np.broadcast_to(np.array(_TRIANGLE), (count, 3, 2))
-    return _probe(setting, significance, places, _loaded(digits), ("adjusting", frames, seed))
+    stream = ("adjusting", frames, seed)
+    return _probe(setting, significance, places, _loaded(digits), stream, _three(labels), steady)
 
 
 def calibration_set(
@@ -173,14 +181,23 @@ def calibration_set(
 
 
 def _probe(
-    setting: Setting, significance: Floats, places: Ints, digits: Digits, stream: tuple[object, ...]
+    setting: Setting,
+    significance: Floats,
+    places: Ints,
+    digits: Digits,
+    stream: tuple[object, ...],
+    wanted: Ints | None = None,
+    steady: bool = False,
 ) -> Probe:
     """Put the digits of each sequence at their places; `places` counts in quarters of the canvas."""
     count, frames, held = significance.shape
     key = ("probe", setting.pictures, setting.factor, *stream)
     labels = uniforms(stream_key(*key, "labels"), (count, 10)).argsort(axis=1)[:, :held]
+    if wanted is not None:
+        labels = np.tile(wanted, (count, 1))
     which = uniforms(stream_key(*key, "digits"), (count, held))
-    other, hue, depth = np.moveaxis(uniforms(stream_key(*key, "frames"), (count, frames, held, 3)), -1, 0)
+    drawn_anew = uniforms(stream_key(*key, "frames"), (count, frames, held, 3))
+    other, hue, depth = np.moveaxis(drawn_anew[:, :1].repeat(frames, 1) if steady else drawn_anew, -1, 0)
     free: str = "brightness" if setting.factor == "scale" else "scale"
     low, high = getattr(setting, free)
     # Off the mix sets the range is a single value, so this is constant.
@@ -205,6 +222,14 @@ def _probe(
     table.saturation[rows, columns] = 0.5 + 0.5 * depth
     table.ranks[rows, columns] = _dense_ranks(significance)
     return Probe(setting, table, digits, labels, significance)
+
+
+def _three(labels: Sequence[int] | None) -> Ints | None:
+    if labels is None:
+        return None
+    if len(labels) != 3 or len(set(labels)) != 3 or not set(labels) <= set(range(10)):
+        raise DataError(f"labels are {shorten(list(labels))}; expected three different digits")
+    return np.array(labels, np.int64)
 
 
 def _dense_ranks(values: Floats) -> Ints:

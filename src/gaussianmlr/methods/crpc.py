@@ -15,6 +15,7 @@ from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
 from gaussianmlr.normal import single_or_better
 
 Vote = Literal["correct", "published"]
+Ties = Literal["skip", "losses"]
 
 
 @register
@@ -30,8 +31,11 @@ class Crpc(Method):
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
     vote : {"correct", "published"}
-        ``"published"`` gives p to both sides, as the paper's published code does; it is there to
-        show what the published numbers are made of.
+        ``"published"`` gives p to whichever side wins, so that a label that wins as the right one
+        gets next to nothing, as in the paper's published code.
+    ties : {"skip", "losses"}
+        ``"losses"`` trains the left label of a tied pair to lose, as that code does. Both options
+        together show what the published numbers are made of.
 
     Examples
     --------
@@ -43,6 +47,7 @@ class Crpc(Method):
     """
 
     vote: Vote = "correct"
+    ties: Ties = "skip"
     name: ClassVar[str] = "crpc"
     outputs: ClassVar[tuple[Output, ...]] = (Output("pair", of="pair"),)
 
@@ -50,6 +55,8 @@ class Crpc(Method):
         super().__post_init__()
         if self.vote not in ("correct", "published"):
             raise DataError(f"vote is 'correct' or 'published', not {self.vote!r}")
+        if self.ties not in ("skip", "losses"):
+            raise DataError(f"ties is 'skip' or 'losses', not {self.ties!r}")
 
     def loss(
         self,
@@ -62,7 +69,12 @@ class Crpc(Method):
     ) -> Tensor:
         """Cross-entropy of the comparisons."""
         return losses.crpc(
-            outputs["pair"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+            outputs["pair"],
+            ranks,
+            supervision=self.supervision,
+            ties=self.ties,
+            reduction=reduction,
+            weights=weights,
         )
 
     def read(self, outputs: Outputs) -> Reading:
@@ -75,6 +87,23 @@ def vote_scores(chance: Tensor, vote: Vote = "correct") -> Tensor:
 
     Parameters
     ----------
+    chance, vote
+        As for `votes_of`.
+
+    Examples
+    --------
+    >>> vote_scores(torch.tensor([[0.75, 1.0, 0.25]]))
+    tensor([[ 1.0000, -0.2500]])
+    """
+    votes = votes_of(chance, vote)
+    return votes[:, :-1] - votes[:, -1:]
+
+
+def votes_of(chance: Tensor, vote: Vote = "correct") -> Tensor:
+    """Votes [N, K + 1] of pairs' probabilities, the virtual label's last.
+
+    Parameters
+    ----------
     chance : Tensor [N, K (K + 1) / 2]
         P(left above right) of the pairs of `losses.pair_indices`.
     vote : {"correct", "published"}
@@ -82,15 +111,17 @@ def vote_scores(chance: Tensor, vote: Vote = "correct") -> Tensor:
 
     Examples
     --------
-    >>> vote_scores(torch.tensor([[0.75, 1.0, 0.25]]))  # a above b, a above virtual, b above virtual
-    tensor([[ 1.0000, -0.2500]])
+    >>> votes_of(torch.tensor([[0.75, 1.0, 0.25]]))  # a above b, a above virtual, b above virtual
+    tensor([[1.7500, 0.5000, 0.7500]])
     """
     labels = _labels_of(chance.shape[-1])
     left, right = losses.pair_indices(labels, chance.device)
+    to_left, to_right = chance, 1.0 - chance
+    if vote == "published":
+        left_wins = chance > 0.5
+        to_left, to_right = chance * left_wins, chance * ~left_wins
     votes = chance.new_zeros(chance.shape[0], labels + 1)
-    votes = votes.index_add(1, left, chance)
-    votes = votes.index_add(1, right, 1.0 - chance if vote == "correct" else chance)
-    return votes[:, :-1] - votes[:, -1:]
+    return votes.index_add(1, left, to_left).index_add(1, right, to_right)
 
 
 def _labels_of(pairs: int) -> int:

@@ -1,11 +1,13 @@
-"""`gmlr play`: digits on a canvas that people move, and what a model says of them."""
+"""`gmlr play`: digits on a canvas that people move, a film of them, and what models say."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,23 +16,38 @@ import torch
 from fastapi import FastAPI, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from gaussianmlr.data.digits import Digits
-from gaussianmlr.data.recipes import Recipes, render
+from gaussianmlr.data.recipes import Bytes, Recipes, render
 from gaussianmlr.data.settings import DIGIT_SIDE, Setting
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.methods import Reading
 from gaussianmlr.model import Model
 from gaussianmlr.orders import densify, to_text
 from gaussianmlr.pages.base import make_app, page
 from gaussianmlr.pages.batching import Batcher
+from gaussianmlr.pages.filming import MOST_MODELS, Shooting, film_probe, followed, sheet
+from gaussianmlr.paper.tables import METHODS
 from gaussianmlr.prediction import Prediction
 
 __all__ = ["SHIPPED", "playing_app"]
 
-# The model of the cell gray-s_gmlr-strong_cpu_seed0 in results/cells, whose recipe is in its config.json.
-SHIPPED = Path(__file__).parent / "gray-s"
+# Models of cells in results/cells, whose recipes are in their config.json; all are shown side by side.
+SHIPPED = tuple(
+    Path(__file__).parent / name
+    for name in (
+        "gray-s",  # gray-s_gmlr-strong_cpu_seed0
+    )
+)
 LABELS = tuple("0123456789")
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_AT_ONCE = 8  # frames of a film between which a canvas that somebody moves gets its answer
+_FILMS = 8  # made or waited for at a time
+_OF_SCORES = {
+    "crpc": "Votes minus those of the virtual label",
+    "lsep": "Scores above the learned thresholds",
+}
 
 
 class Placed(BaseModel):
@@ -55,15 +72,40 @@ class Scene(BaseModel):
 
     digits: list[Placed] = Field(max_length=10)
     confidence: float = Field(0.9, gt=0.5, lt=1)
+    models: list[int] | None = Field(
+        None, min_length=1, max_length=MOST_MODELS, description="Who is asked; all without it."
+    )
 
 
-def playing_app(model: Model, digits: Digits, token: str | None = None) -> FastAPI:
+@dataclass
+class _Player:
+    """A model on the page, with what it is called there and the thread that has it."""
+
+    model: Model
+    title: str
+    detail: str
+    batcher: Batcher | None = None
+
+    def submit(self, images: Bytes) -> asyncio.Future[Reading]:
+        assert self.batcher is not None
+        return asyncio.wrap_future(self.batcher.submit(torch.from_numpy(images)))
+
+    def predicted(self, readings: Sequence[Reading]) -> Prediction:
+        """A prediction whose column d is the digit d, whatever the order of the model's labels."""
+        order = [self.model.labels.index(label) for label in LABELS]
+        columns = (None if part is None else part[:, order] for part in Reading.join(readings))
+        reading = Reading(*columns)  # type: ignore[arg-type]  # scores and p_relevant are never None
+        return Prediction.from_reading(reading, LABELS, method=self.model.method.name)
+
+
+def playing_app(models: Mapping[str, Model], digits: Digits, token: str | None = None) -> FastAPI:
     """The page and what it asks for.
 
     Parameters
     ----------
-    model : Model
-        Of images, with the ten digits as labels, such as `gmlr train gray-s` makes.
+    models : dict of Model by name
+        One to four models of images, with the ten digits as labels, such as `gmlr train gray-s` makes; all of
+        the same canvas, gray or colour. They are shown side by side.
     digits : Digits
         Whose handwriting is drawn.
     token : str, optional
@@ -77,23 +119,26 @@ def playing_app(model: Model, digits: Digits, token: str | None = None) -> FastA
     >>> inputs = {"kind": "table", "channels": 2}
     >>> recipe = Recipe(backbone="mlp")
     >>> model = Model(*build(recipe, 2, inputs), ("sky", "sea"), recipe, inputs)
-    >>> playing_app(model, load_digits("test", "embedded"))
+    >>> playing_app({"mine": model}, load_digits("test", "embedded"))
     Traceback (most recent call last):
         ...
-    gaussianmlr.errors.DataError: expected a model of images with the labels 0 to 9, got
+    gaussianmlr.errors.DataError: mine: expected a model of images with the labels 0 to 9, got
     Model(gmlr strong, mlp, 2 labels, table inputs)
     """
-    setting = _setting(model)
-    batcher: Batcher | None = None
+    setting = _setting(models)
+    players = _players(models)
+    films, turn = 0, asyncio.Lock()
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        nonlocal batcher
-        batcher = Batcher(model)
         blank = render(setting, Recipes.empty(1), digits)
-        batcher.submit(torch.from_numpy(blank)).result()
+        for player in players:
+            player.batcher = Batcher(player.model)
+            await player.submit(blank)  # the first time takes long
         yield
-        batcher.close()
+        for player in players:
+            assert player.batcher is not None
+            player.batcher.close()
 
     app = make_app("gmlr play", token=token, max_body=1 << 16, lifespan=lifespan)
 
@@ -103,9 +148,15 @@ def playing_app(model: Model, digits: Digits, token: str | None = None) -> FastA
 
     @app.get("/api/start")
     async def start() -> dict[str, Any]:
-        by = "" if model.method.supervision == "strong" else ", weak"
         return {
-            "model": f"{model.method.name}{by}, {model.recipe.backbone}",
+            "models": [
+                {
+                    "title": player.title,
+                    "detail": player.detail,
+                    "scores": _OF_SCORES.get(player.model.method.name, "Scores, whose threshold is zero"),
+                }
+                for player in players
+            ],
             "canvas": setting.canvas,
             "side": DIGIT_SIDE,
             "colour": setting.colour,
@@ -114,13 +165,36 @@ def playing_app(model: Model, digits: Digits, token: str | None = None) -> FastA
 
     @app.post("/api/read")
     async def read(scene: Scene) -> dict[str, Any]:
-        assert batcher is not None
+        asked = _chosen(players, scene.models)
         image, table = await run_in_threadpool(drawn, scene.digits, setting, digits)
-        reading = await run_in_threadpool(batcher.submit(torch.from_numpy(image)).result)
-        found = Prediction.from_reading(reading, model.labels, method=model.method.name)
-        said = await run_in_threadpool(_said, found, scene.confidence)
+        readings = await asyncio.gather(*(player.submit(image) for player in asked))
+        answers = [
+            await run_in_threadpool(_said, player.predicted([reading]), scene.confidence)
+            for player, reading in zip(asked, readings)
+        ]
         truth = {name: _true_order(getattr(table, name)) for name in ("scale", "brightness")}
-        return {"image": _png(image[0]), "truth": truth, **said}
+        return {"image": _png(image[0]), "truth": truth, "answers": answers}
+
+    @app.post("/api/film")
+    async def film(asked: Shooting) -> dict[str, Any]:
+        nonlocal films
+        watching = _chosen(players, asked.models)
+        if films >= _FILMS:
+            raise HTTPException(503, f"{films} films are being made; ask again", {"retry-after": "2"})
+        films += 1
+        try:
+            async with turn:
+                probe = await run_in_threadpool(film_probe, asked, setting, digits)
+                images = await run_in_threadpool(lambda: probe[0])
+                readings: list[Sequence[Reading]] = []
+                for first in range(0, len(images), _AT_ONCE):
+                    part = images[first : first + _AT_ONCE]
+                    readings.append(await asyncio.gather(*(player.submit(part) for player in watching)))
+        finally:
+            films -= 1
+        answers = [player.predicted(parts) for player, parts in zip(watching, zip(*readings))]
+        shown = await run_in_threadpool(followed, probe, answers)
+        return {"sheet": await run_in_threadpool(_png, sheet(images)), "seed": asked.seed, **shown}
 
     return app
 
@@ -142,14 +216,51 @@ def drawn(placed: Sequence[Placed], setting: Setting, digits: Digits) -> tuple[A
     return render(setting, table, digits), table
 
 
-def _setting(model: Model) -> Setting:
-    size = model.inputs.get("size", [0, 0])
-    if model.inputs["kind"] != "image" or sorted(model.labels) != list(LABELS) or len(set(size)) != 1:
-        raise DataError(f"expected a model of images with the labels 0 to 9, got {model!r}")
-    channels = model.inputs["channels"]
-    if channels not in (1, 3):
-        raise DataError(f"expected a model of gray or colour images, got {shorten(channels)} channels")
-    return Setting(name="play", factor="scale", scale=(0.5, 1.0), colour=channels == 3, canvas=size[0])
+def _setting(models: Mapping[str, Model]) -> Setting:
+    """The canvas that all models share."""
+    if not 1 <= len(models) <= MOST_MODELS:
+        raise DataError(f"expected 1 to {MOST_MODELS} models to show side by side, got {len(models)}")
+    canvases: dict[str, tuple[int, int]] = {}
+    for name, model in models.items():
+        size = model.inputs.get("size", [0, 0])
+        if model.inputs["kind"] != "image" or sorted(model.labels) != list(LABELS) or len(set(size)) != 1:
+            raise DataError(f"{name}: expected a model of images with the labels 0 to 9, got {model!r}")
+        if (channels := model.inputs["channels"]) not in (1, 3):
+            raise DataError(
+                f"{name}: expected a model of gray or colour images, got {shorten(channels)} channels"
+            )
+        canvases[name] = channels, size[0]
+    if len(set(canvases.values())) > 1:
+        told = (
+            f"{name} takes {'gray' if channels == 1 else 'colour'} images of {side} pixels"
+            for name, (channels, side) in canvases.items()
+        )
+        raise DataError(f"expected models of one canvas to show side by side; {', '.join(told)}")
+    channels, side = next(iter(canvases.values()))
+    return Setting(name="play", factor="scale", scale=(0.5, 1.0), colour=channels == 3, canvas=side)
+
+
+def _players(models: Mapping[str, Model]) -> list[_Player]:
+    titles = [
+        f"{METHODS.get(one.method.name, one.method.name)} {one.method.supervision}" for one in models.values()
+    ]
+    found = []
+    for (name, model), title in zip(models.items(), titles):
+        detail = f"{name}, {model.recipe.backbone}"
+        if images := model.about.get("images"):
+            detail += f", {images:,} images"
+        found.append(_Player(model, title if titles.count(title) == 1 else f"{title} ({name})", detail))
+    return found
+
+
+def _chosen(players: Sequence[_Player], which: Sequence[int] | None) -> list[_Player]:
+    if which is None:
+        return list(players)
+    if len(set(which)) != len(which) or not set(which) <= set(range(len(players))):
+        raise DataError(
+            f"models are {shorten(list(which))}; expected different ones of 0 to {len(players) - 1}"
+        )
+    return [players[one] for one in which]
 
 
 def _true_order(values: Any) -> str:

@@ -23,6 +23,7 @@ RIVALS = (("ranknet", "strong"), ("zlpr", "strong"), ("pl", "strong"), ("br", "w
 ABLATIONS = (
     ("head=linear", ("gmlr", "crpc")),
     ("method_settings.gauge=canonical", ("gmlr",)),
+    ("method_settings.ties=losses", ("crpc",)),  # with published votes: what the paper's rows are made of
 )
 LONG_RUN = 300_000  # images, for GaussianMLR on gray-s
 SEQUENCES = (*GRAY[:2], *COLOR[:2], *GRAY[2:], *COLOR[2:])

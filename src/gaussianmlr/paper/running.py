@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,7 @@ import torch
 
 from gaussianmlr.batches import RankedSet, batches
 from gaussianmlr.errors import DataError
+from gaussianmlr.files import alone
 from gaussianmlr.fitting import fit
 from gaussianmlr.methods import Method, make
 from gaussianmlr.metrics import PaperMetrics
@@ -86,7 +86,7 @@ def run_cell(
     cell = cell.training
     if is_landed(cell, places.cells):
         return "there"
-    with _alone(places.run(cell)) as first:
+    with alone(_lock_of(places.run(cell))) as first:
         if not first:
             return "busy"
         if is_landed(cell, places.cells):  # the other process has just finished
@@ -231,24 +231,6 @@ def _tidy(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """Whether no other process works on a folder. The system frees the lock of a process that dies."""
-    from filelock import FileLock, Timeout
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(_lock_of(folder))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
-
-
 def _lock_of(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.lock")
 
@@ -257,7 +239,7 @@ def is_busy(cell: Cell, places: Places) -> bool:
     """Whether a process is at work on a cell."""
     if not _lock_of(places.run(cell)).exists():
         return False
-    with _alone(places.run(cell)) as first:
+    with alone(_lock_of(places.run(cell))) as first:
         return not first
 
 

@@ -5,7 +5,7 @@ export const byId = (id) => document.getElementById(id);
 
 /** An element: attributes by name, listeners as onclick, then children (nodes or texts). */
 export function make(tag, attributes = {}, ...children) {
-  const svg = ["svg", "path", "line", "text", "g", "circle", "rect", "title"].includes(tag);
+  const svg = ["svg", "path", "line", "text", "g", "circle", "rect", "title", "clipPath"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);

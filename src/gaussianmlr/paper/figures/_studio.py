@@ -179,32 +179,6 @@ def _digest(probe: Probe) -> str:
     return digest.hexdigest()[:16]
 
 
-def correlation(x: Floats, y: Floats) -> float:
-    """Pearson's correlation; 0 where one of the two does not change.
-
-    Examples
-    --------
-    >>> round(correlation(np.arange(4.0), np.arange(4.0) ** 2), 4)
-    0.9583
-    """
-    x, y = x - x.mean(), y - y.mean()
-    size = np.sqrt((x**2).sum() * (y**2).sum())
-    return float((x * y).sum() / size) if size > 0 else 0.0
-
-
-def rank_correlation(x: Floats, y: Floats) -> float:
-    """Spearman's correlation, ties at their mean rank.
-
-    Examples
-    --------
-    >>> rank_correlation(np.arange(4.0), np.arange(4.0) ** 3)
-    1.0
-    """
-    from scipy.stats import rankdata
-
-    return correlation(rankdata(x), rankdata(y))
-
-
 def sheet(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
     """A page with axes [rows, columns]."""
     from matplotlib.figure import Figure

@@ -12,20 +12,18 @@ from gaussianmlr.paper.figures._studio import (
     COLOURS,
     GAUGES,
     INK,
-    Floats,
     Studio,
     Track,
-    correlation,
     legend_of,
     quiet,
-    rank_correlation,
     say_not_trained,
     show_image,
 )
+from gaussianmlr.paper.following import follow_score
 from gaussianmlr.paper.plans import SEQUENCES, SIX
 from gaussianmlr.paper.tables import METHODS
 
-__all__ = ["draw", "follow_score", "probe_of"]
+__all__ = ["draw", "probe_of"]
 
 FRAMES_SHOWN = 6
 ABOUT = (
@@ -51,28 +49,6 @@ def draw(studio: Studio) -> list[Path]:
         if any(tracks.values()):  # a page of empty places would say less than the numbers do
             written.append(studio.save(_page(dataset, probe, tracks), f"adjusting-{dataset}"))
     return [*written, *studio.save_numbers("adjusting", rows, ABOUT)]
-
-
-def follow_score(scores: Floats, significance: Floats) -> dict[str, float]:
-    """How well scores [sequences, frames, 3] follow the true significances.
-
-    Examples
-    --------
-    >>> truth = np.array([[[1.0, 2.0, 3.0], [2.0, 2.0, 2.0], [3.0, 2.0, 1.0]]])
-    >>> follow_score(truth, truth)
-    {'monotonicity': 1.0, 'linearity': 1.0, 'drift': 0.0}
-    """
-    monotonic, linear, drift = [], [], []
-    for score, truth in zip(scores, significance):
-        monotonic += [rank_correlation(score[:, place], truth[:, place]) for place in (0, 2)]
-        linear += [correlation(score[:, place], truth[:, place]) for place in (0, 2)]
-        reach = np.ptp(score[:, [0, 2]], axis=0).mean()
-        drift.append(score[:, 1].std() / reach if reach > 0 else np.nan)
-    return {
-        "monotonicity": round(float(np.mean(monotonic)), 4),
-        "linearity": round(float(np.mean(linear)), 4),
-        "drift": round(float(np.nanmean(drift)) if not np.isnan(drift).all() else float("inf"), 4),
-    }
 
 
 def _row(dataset: str, method: tuple[str, str], track: Track | None, probe: Probe) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gaussianmlr import losses, orders
+from gaussianmlr import orders
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.data.images import read_image
 from gaussianmlr.methods import Method, make
+from gaussianmlr.methods.crpc import votes_of
 from gaussianmlr.normal import canonical
 from gaussianmlr.paper.cells import PHOTOS, recipe_of
 from gaussianmlr.paper.figures._studio import (
@@ -89,7 +90,7 @@ def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -
     gauged = scores
     deviations: Floats | None = None
     if method.name == "crpc":
-        votes = _votes(outputs["pair"], len(labels), published=getattr(method, "vote", "") == "published")
+        votes = votes_of(torch.sigmoid(outputs["pair"].double()), getattr(method, "vote", "correct")).numpy()
         values, thresholds = votes[:, :-1], np.repeat(votes[:, -1:], len(labels), 1)
     elif method.name == "lsep":
         values = outputs["score"].double().numpy()
@@ -103,14 +104,6 @@ def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -
         Bars(values[i], thresholds[i], None if deviations is None else deviations[i], gauged[i], texts[i])
         for i in range(len(scores))
     ]
-
-
-def _votes(pair: Tensor, labels: int, *, published: bool) -> Floats:
-    """Votes [N, K + 1], the virtual label's last."""
-    chance = torch.sigmoid(pair.double())
-    left, right = losses.pair_indices(labels, chance.device)
-    votes = chance.new_zeros(len(chance), labels + 1).index_add(1, left, chance)
-    return votes.index_add(1, right, chance if published else 1 - chance).numpy()
 
 
 def _canvases(studio: Studio, dataset: str) -> Found | None:

@@ -15,12 +15,12 @@ from gaussianmlr.paper.figures._studio import (
     Floats,
     Studio,
     Track,
-    correlation,
     legend_of,
     quiet,
     say_not_trained,
     show_image,
 )
+from gaussianmlr.paper.following import correlation
 from gaussianmlr.paper.plans import SIX
 from gaussianmlr.paper.tables import METHODS
 

@@ -18,12 +18,11 @@ from gaussianmlr.paper.figures._studio import (
     INK,
     Floats,
     Studio,
-    correlation,
     gauges_of,
-    rank_correlation,
     say_not_trained,
     sheet,
 )
+from gaussianmlr.paper.following import correlation, rank_correlation
 from gaussianmlr.paper.photos import open_photos, read_outputs
 from gaussianmlr.paper.plans import SIX
 from gaussianmlr.paper.tables import METHODS

@@ -17,11 +17,11 @@ from gaussianmlr.paper.figures._studio import (
     Track,
     legend_of,
     quiet,
-    rank_correlation,
     say_not_trained,
     sheet,
 )
 from gaussianmlr.paper.figures.adjusting import probe_of
+from gaussianmlr.paper.following import rank_correlation
 from gaussianmlr.paper.plans import VARIANCES
 
 __all__ = ["draw", "follow_sigma"]

@@ -1,14 +1,13 @@
 // Digits that people move; every change goes to the server, the last one wins.
-import { ask, byId, make } from "./base.js";
+import { ask, byId, make } from "/static/base.js";
+import { showAnswers, showTruth } from "/static/play/answers.js";
 
 const scene = { digits: [], confidence: 0.9 };
 let about = null;
 let chosen = null;
-let last = null;
 let busy = false;
 let changed = false;
 
-const colour = (label) => `oklch(0.66 0.15 ${36 * Number(label) + 15})`;
 const side = (one) => Math.floor(about.side * one.scale);
 const within = (one) => {
   const most = about.canvas - side(one);
@@ -17,7 +16,8 @@ const within = (one) => {
 };
 const find = (digit) => scene.digits.find((one) => one.digit === digit);
 
-async function update() {
+/** Ask what the models say of the scene as it is now. */
+export async function update() {
   changed = true;
   document.body.dataset.waiting = "yes"; // for tests: what is shown is not yet of this scene
   document.body.dataset.scene = JSON.stringify(scene);
@@ -27,7 +27,7 @@ async function update() {
   while (changed) {
     changed = false;
     try {
-      show(await ask("/api/read", { json: scene }));
+      showAnswers(await ask("/api/read", { json: scene }));
       byId("trouble").textContent = "";
     } catch (error) {
       byId("trouble").textContent = error.message;
@@ -151,104 +151,30 @@ function makeHandle(digit) {
   });
 }
 
-function show(found) {
-  last = found;
-  byId("picture").src = found.image;
-  byId("order").textContent = found.order || "no digit";
-  showTruth();
-  byId("partial").textContent = found.partial === undefined ? "this method has no sigma" : found.partial || "nothing is sure";
-  drawCurves(found);
-  drawFirst(found);
-  drawPairs(found);
+/** Ask these models from now on. */
+export function setModels(models) {
+  scene.models = models;
 }
 
-function showTruth() {
-  const truth = last.truth[byId("factor").value];
-  byId("truth").textContent = truth || "no digit";
-  byId("order").className = truth === last.order ? "good" : "bad";
-  byId("order").title = truth === last.order ? "as the true order" : "not the true order";
-}
-
-function drawCurves({ labels, significance, sigma, p_relevant }) {
-  const [width, height, floor] = [640, 240, 212];
-  const spread = sigma ?? significance.map(() => 0);
-  let low = Math.min(-1, ...significance.map((mu, k) => mu - 2.5 * spread[k]));
-  let high = Math.max(1, ...significance.map((mu, k) => mu + 2.5 * spread[k]));
-  const x = (value) => 12 + (width - 24) * (value - low) / (high - low);
-  const top = sigma ? Math.max(...sigma.map((s) => 1 / s)) : 1;
-  const nodes = [make("line", { x1: 0, x2: width, y1: floor, y2: floor })];
-  nodes.push(make("line", { x1: x(0), x2: x(0), y1: 8, y2: floor + 6, "stroke-dasharray": "4 4" }));
-  nodes.push(make("text", { x: x(0), y: height - 6, "text-anchor": "middle", class: "axis" }, "0"));
-  const stacked = [];
-  labels.forEach((label, k) => {
-    const tall = sigma ? 165 * (1 / sigma[k]) / top : 150;
-    const points = [];
-    if (sigma) {
-      for (let step = -40; step <= 40; step++) {
-        const z = step / 12;
-        points.push(`${x(significance[k] + z * sigma[k]).toFixed(1)},${(floor - tall * Math.exp(-z * z / 2)).toFixed(1)}`);
-      }
-    } else points.push(`${x(significance[k])},${floor}`, `${x(significance[k])},${floor - tall}`);
-    const faint = p_relevant[k] <= 0.5 ? "faint" : "";
-    nodes.push(make("path", { d: `M${points.join("L")}`, stroke: colour(label), class: faint }));
-    let [tx, ty] = [x(significance[k]), floor - tall - 6];
-    while (stacked.some(([ox, oy]) => Math.abs(ox - tx) < 12 && Math.abs(oy - ty) < 15)) ty -= 15;
-    stacked.push([tx, ty]);
-    nodes.push(make("text", { x: tx, y: Math.max(14, ty), "text-anchor": "middle", fill: colour(label), class: faint }, label));
-  });
-  byId("curves").replaceChildren(...nodes);
-}
-
-function drawFirst({ labels, p_first }) {
-  if (!p_first) return byId("first").replaceChildren("This method has no sigma, so that it cannot say.");
-  const rows = labels.map((label, k) => [label, p_first[k]]).sort((a, b) => b[1] - a[1]).slice(0, 5);
-  return byId("first").replaceChildren(...rows.map(([label, chance]) => {
-    const fill = make("div", { class: "fill" });
-    fill.style.width = `${100 * chance}%`;
-    fill.style.background = colour(label);
-    return make("div", { class: "bar-row" }, make("span", {}, label), make("div", { class: "track" }, fill),
-      make("span", { class: "number" }, `${(100 * chance).toFixed(1)} %`));
-  }));
-}
-
-function drawPairs({ labels, p_above, ranks }) {
-  if (!p_above) return byId("pairs").replaceChildren();
-  const order = labels.map((_, k) => k).sort((a, b) => ranks[b] - ranks[a] || a - b);
-  const head = make("tr", {}, make("td"), ...order.map((k) => make("th", { scope: "col" }, labels[k])));
-  const rows = order.map((row) => make("tr", {}, make("th", { scope: "row" }, labels[row]), ...order.map((column) => {
-    if (row === column) return make("td", {}, "·");
-    const chance = p_above[row][column];
-    const cell = make("td", {}, String(Math.round(100 * chance)));
-    cell.style.background = `color-mix(in srgb, var(--accent) ${Math.round(55 * chance)}%, transparent)`;
-    return cell;
-  })));
-  return byId("pairs").replaceChildren(make("tbody", {}, head, ...rows));
-}
-
-for (const name of ["scale", "brightness", "hue", "saturation"]) {
-  byId(name).addEventListener("input", () => {
-    const one = find(chosen);
-    if (name === "scale") resize(one, Number(byId(name).value));
-    else one[name] = Number(byId(name).value);
-    drawSliders();
-    update();
-  });
-}
-byId("style").addEventListener("click", () => { find(chosen).style += 1; update(); });
-byId("factor").addEventListener("change", showTruth);
-const confidence = () => {
-  scene.confidence = Number(byId("confidence").value);
-  byId("confidence-out").textContent = `${Math.round(100 * scene.confidence)} %`;
-};
-byId("confidence").addEventListener("input", () => { confidence(); update(); });
-
-try {
-  about = await ask("/api/start");
-  byId("model").textContent = about.model;
+/** Begin with three digits. */
+export async function startScene(found) {
+  about = found;
   for (const label of document.querySelectorAll(".colour")) label.hidden = !about.colour;
   byId("scale").min = 0.5;
   byId("scale").max = about.largest;
-  confidence();
+  for (const name of ["scale", "brightness", "hue", "saturation"]) {
+    byId(name).addEventListener("input", () => {
+      const one = find(chosen);
+      if (name === "scale") resize(one, Number(byId(name).value));
+      else one[name] = Number(byId(name).value);
+      drawSliders();
+      update();
+    });
+  }
+  byId("style").addEventListener("click", () => { find(chosen).style += 1; update(); });
+  byId("factor").addEventListener("change", showTruth);
+  byId("confidence").addEventListener("input", () => { readConfidence(); update(); });
+  readConfidence();
   [3, 7, 1].forEach(add);
   chosen = 1;
   find(3).scale *= 1.6;
@@ -256,6 +182,9 @@ try {
   drawPicker();
   drawSliders();
   await update();
-} catch (error) {
-  byId("trouble").textContent = error.message;
+}
+
+function readConfidence() {
+  scene.confidence = Number(byId("confidence").value);
+  byId("confidence-out").textContent = `${Math.round(100 * scene.confidence)} %`;
 }

@@ -1,0 +1,73 @@
+// A column a model: what it says of the canvas, beside what is true.
+import { byId, make } from "/static/base.js";
+import { drawScores, firstRows, pairRows } from "/static/play/charts.js";
+
+const UNSURE = "This method has no sigma: it cannot say.";
+const NO_LAW = "This method has no sigma to compute them from.";
+let columns = [];
+let last = null;
+
+/** An order, and whether it is the true one, for eyes and ears alike. */
+export function showOrder(node, order, truth) {
+  const right = order === truth;
+  if (node.dataset.said === `${right} ${order}`) return; // said once, not on every move
+  node.dataset.said = `${right} ${order}`;
+  const verdict = make("span", { class: `verdict ${right ? "good" : "bad"}` }, right ? "✓ correct" : "✗ not the true order");
+  node.replaceChildren(make("span", { class: right ? "good" : "bad" }, order || "no digit"), " ", verdict);
+}
+
+/** A model's name as the heading of a column. */
+export function heading(model, id) {
+  return make("div", { class: "model" }, make("h2", { id }, model.title), make("span", { class: "soft small" }, model.detail));
+}
+
+function makeColumn(model, index) {
+  const part = (name, tag, attributes = {}) => make(tag, { ...attributes, "data-part": name });
+  const order = part("order", "dd", { class: "order", "aria-live": "polite" });
+  const partial = part("partial", "dd");
+  const curves = part("curves", "svg", { class: "curves", viewBox: "0 0 640 240", role: "img" });
+  const note = part("note", "p", { class: "soft small" });
+  const first = part("first", "div");
+  const pairs = part("pairs", "div", { class: "scroll" });
+  const box = make("section", { class: "card column", "aria-labelledby": `answer-${index}`, "data-model": index },
+    heading(model, `answer-${index}`),
+    make("dl", {}, make("dt", {}, "Predicted"), order, make("dt", {}, "For sure"), partial),
+    make("div", {}, make("h3", {}, "Significances"), curves, note),
+    make("div", {}, make("h3", {}, "P(first)"), first),
+    make("div", {}, make("h3", {}, "P(row above column), in percent"), pairs));
+  return { box, order, partial, curves, note, first, pairs, model };
+}
+
+/** Make the columns of some models. */
+export function setColumns(models) {
+  columns = models.map(({ model, index }) => makeColumn(model, index));
+  byId("answers").replaceChildren(...columns.map(({ box }) => box));
+}
+
+/** Show what the server found, an answer a column. */
+export function showAnswers(found) {
+  last = found;
+  byId("picture").src = found.image;
+  showTruth();
+  found.answers.forEach((answer, place) => {
+    const column = columns[place];
+    column.partial.textContent = answer.sigma ? answer.partial || "nothing is sure" : UNSURE;
+    drawScores(column.curves, answer);
+    column.curves.setAttribute("aria-label", answer.sigma
+      ? "A Gaussian curve a digit; right of the line at zero it applies"
+      : "A bar a digit; above the threshold it applies");
+    column.note.textContent = answer.sigma
+      ? "A digit applies where its mean is right of the line at zero."
+      : `${column.model.scores}: a digit applies above the line.`;
+    column.first.replaceChildren(...(answer.p_first ? firstRows(answer) : [UNSURE]));
+    column.pairs.replaceChildren(answer.p_above ? make("table", { class: "pairs" }, make("tbody", {}, ...pairRows(answer))) : NO_LAW);
+  });
+}
+
+/** The true order by the chosen factor, and who has found it. */
+export function showTruth() {
+  if (!last) return;
+  const truth = last.truth[byId("factor").value];
+  byId("truth").textContent = truth || "no digit";
+  last.answers.forEach((answer, place) => showOrder(columns[place].order, answer.order, truth));
+}
