@@ -6,6 +6,9 @@ import sys
 
 import numpy as np
 import pandas as pd
+from typer.testing import CliRunner
+
+from gaussianmlr.cli import app
 
 LABELS = ("sea", "sky", "sun")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
@@ -31,3 +34,11 @@ def make_table(count=160, seed=0):
     ]
     frame["split"] = np.where(np.arange(count) % 4 == 0, "test", "train")
     return frame
+
+
+def call(*arguments):
+    """A command in this process: what it printed."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -146,7 +146,12 @@ class BeforeAfter(NamedTuple):
 
 
 def compare(
-    reading: Reading, ranks: Tensor, calibration: Calibration, *, bins: int = 15
+    reading: Reading,
+    ranks: Tensor,
+    calibration: Calibration,
+    *,
+    bins: int = 15,
+    of: Collection[str] = ("relevance", "pairs"),
 ) -> dict[str, BeforeAfter]:
     """What a calibration changes, for ``"relevance"`` and, of methods with sigma, for ``"pairs"``.
 
@@ -162,6 +167,8 @@ def compare(
         The temperatures.
     bins : int
         Of `metrics.reliability`.
+    of : collection of {"relevance", "pairs"}
+        What to look at; pairs need K^2 numbers an instance.
 
     Examples
     --------
@@ -175,8 +182,8 @@ def compare(
     True
     """
     both = (reading, calibration.apply(reading))
-    chances = {"relevance": [one.p_relevant for one in both]}
-    if reading.mu is not None and reading.sigma is not None:
+    chances = {"relevance": [one.p_relevant for one in both]} if "relevance" in of else {}
+    if "pairs" in of and reading.mu is not None and reading.sigma is not None:
         chances["pairs"] = [p_above(one.mu, one.sigma) for one in both if one.mu is not None is not one.sigma]
     truth = torch.as_tensor(ranks)
     found = {}

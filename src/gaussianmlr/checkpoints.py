@@ -37,6 +37,32 @@ class Standing:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
+def worth(row: dict[str, Any], select: str, *, first: bool, ordered: bool) -> float:
+    """What the best epoch of a stage has the most of.
+
+    Parameters
+    ----------
+    row : dict
+        Measures of an epoch, as in `Standing.history`; without a validation loss the last one is the best.
+    select : {"tau_b", "loss", "last"}
+        The recipe's.
+    first : bool
+        Whether it is the first stage. Those after it are about relevance alone, which the loss measures.
+    ordered : bool
+        Whether validation data orders any two labels; else tau-b is 0 in every epoch, and the loss counts.
+
+    Examples
+    --------
+    >>> row = {"epoch": 3, "tau_b": 0.5, "loss": 0.2}
+    >>> worth(row, "tau_b", first=True, ordered=True), worth(row, "tau_b", first=False, ordered=True)
+    (0.5, -0.2)
+    """
+    how = select if "loss" in row else "last"
+    if how == "tau_b" and not (first and ordered):
+        how = "loss"
+    return float({"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how])
+
+
 class RunFolder:
     """The folder of a run; every file in it is whole or not there.
 

@@ -17,6 +17,7 @@ from gaussianmlr.commands.export import export_command
 from gaussianmlr.commands.info import info_command
 from gaussianmlr.commands.play import play_command
 from gaussianmlr.commands.predict import predict_command
+from gaussianmlr.commands.report import report_command
 from gaussianmlr.commands.reproduce import reproduce_command
 from gaussianmlr.commands.serve import serve_command
 from gaussianmlr.commands.train import train_command
@@ -36,6 +37,7 @@ app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)
 app.command("info")(info_command)
+app.command("report")(report_command)
 app.command("serve")(serve_command)
 app.command("play")(play_command)
 app.command("reproduce")(reproduce_command)

@@ -34,10 +34,10 @@ from gaussianmlr.sources import Source, default_recipe, find_data, open_data
 from gaussianmlr.splitting import Run, has_test, parts_of, runs_of
 from gaussianmlr.training import Watcher
 
-__all__ = ["compare"]
+__all__ = ["FORMAT", "compare"]
 
 DEFAULT = ("gmlr", "lsep", "crpc")  # the paper's three
-_FORMAT = "gaussianmlr-comparison"
+FORMAT = "gaussianmlr-comparison"
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,8 @@ def compare(
         _claim(folder, plan)
         cells = list(_cells(folder, plan, accelerator, watcher, say))
         shutil.rmtree(folder / "runs", ignore_errors=True)
-    name = found.name if isinstance(found, Setting) else found.source or "data"
     return Comparison(
-        data=Path(name).name,
+        data=_name(found),
         contenders=tuple(contender.name for contender in who),
         cells=tuple(cells),
         one_test=has_test(found) or len(plan.runs) == 1,
@@ -137,6 +136,10 @@ def compare(
         folds=folds,
         recipe=base.to_dict(),
     )
+
+
+def _name(data: RankedData | Setting) -> str:
+    return Path(data.name if isinstance(data, Setting) else data.source or "data").name
 
 
 def _cells(
@@ -257,13 +260,13 @@ def _claim(folder: Path, plan: _Plan) -> None:
     """Take the folder for this comparison; contenders and seeds may be added, nothing else may differ."""
     what = plan.data.fingerprint() if isinstance(plan.data, RankedData) else plan.data.name
     recipe = {name: value for name, value in plan.recipe.to_dict().items() if name not in IDLE}
-    wanted = {"format": _FORMAT, "data": what, "folds": plan.folds, "opening": plan.opening, "recipe": recipe}
+    wanted = {"format": FORMAT, "data": what, "folds": plan.folds, "opening": plan.opening, "recipe": recipe}
     wanted = json.loads(json.dumps(wanted))
     file = folder / "plan.json"
     if not file.exists() and any(one for one in folder.iterdir() if one.name != ".lock"):
         raise DataError(f"{folder} is not empty and holds no comparison; choose another folder")
     if not any((folder / begun).is_dir() for begun in ("cells", "runs")):  # a plan alone binds nobody
-        write_text(file, json.dumps(wanted, indent=2) + "\n")
+        _keep(file, wanted, plan, {})
         return
     try:
         there = json.loads(file.read_text("utf-8"))
@@ -273,6 +276,20 @@ def _claim(folder: Path, plan: _Plan) -> None:
     for name, was, now in _differences(known, wanted):
         shown = "is of other data" if name == "data" else f"has {name} = {shorten(was)}, not {shorten(now)}"
         raise DataError(f"the comparison in {folder} {shown}; choose another folder, or remove this one")
+    _keep(file, wanted, plan, there.get("asked", {}))
+
+
+def _keep(file: Path, wanted: dict[str, Any], plan: _Plan, before: dict[str, Any]) -> None:
+    """Write the plan, with whom it was asked for so far: what a report needs to know what is missing."""
+    who = [*before.get("contenders", ()), *(one.name for one in plan.who)]
+    runs = [*map(tuple, before.get("runs", ())), *((run.seed, run.fold) for run in plan.runs)]
+    asked = {
+        "name": _name(plan.data),
+        "own_test": has_test(plan.data),
+        "contenders": list(dict.fromkeys(who)),
+        "runs": list(dict.fromkeys(runs)),
+    }
+    write_text(file, json.dumps({**wanted, "asked": asked}, indent=2, ensure_ascii=False) + "\n")
 
 
 def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:

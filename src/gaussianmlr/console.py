@@ -76,6 +76,15 @@ class ConsoleWatcher(Watcher):
             self.close()
             self.note(f"features of {total:,} instances are there: the head trains on them alone")
 
+    def measured(self, done: int, total: int) -> None:
+        """Show a bar while a model is measured."""
+        if self._bar is None and done < total:
+            self._show("measuring", total, done)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        if done == total:
+            self.close()
+
     def end(self, row: dict[str, Any]) -> None:
         """Show the epoch's measures in a line."""
         self.close()

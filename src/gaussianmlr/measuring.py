@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gaussianmlr.batches import RankedSet
 from gaussianmlr.data import RankedData, RankedMNIST, Setting
@@ -14,7 +14,17 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model import Model, load
 from gaussianmlr.sources import ALIASES, find_data, ranked_set, split_of
 
-__all__ = ["open_model", "open_test"]
+__all__ = ["Part", "find_part", "open_model", "open_test", "ready"]
+
+
+class Part(NamedTuple):
+    """Instances to measure a model on, labels and columns matched, and where they come from."""
+
+    data: RankedData | RankedMNIST
+    split: str
+    """The part that they are, "all" for everything."""
+    notes: tuple[str, ...]
+    """For people."""
 
 
 def open_model(path: str | os.PathLike[str]) -> Model:
@@ -53,6 +63,41 @@ def open_test(
     threshold, tolerance
         As in `find_data`.
     """
+    part = find_part(model, name, split, size=size, digits=digits, threshold=threshold, tolerance=tolerance)
+    return ready(part.data, model), part.notes
+
+
+def ready(data: RankedData | RankedMNIST, model: Model) -> RankedSet:
+    """Instances as a model takes them; all of them count the same."""
+    if not isinstance(data, RankedData):
+        return data
+    if data.images is not None and "preprocess" not in model.inputs:
+        raise DataError(
+            f"{data.source}: the model was trained on tensors and does not know how to read files"
+        )
+    return ranked_set(replace(data, weights=None), model.inputs)
+
+
+def find_part(
+    model: Model,
+    name: str | os.PathLike[str],
+    split: str | None = "test",
+    *,
+    size: int | None = None,
+    digits: str = "auto",
+    threshold: float | None = None,
+    tolerance: float = 0.0,
+) -> Part:
+    """The instances of `open_test`, before they are made inputs of the model.
+
+    Parameters
+    ----------
+    model, name, size, digits, threshold, tolerance
+        As in `open_test`.
+    split : str, optional
+        As there; without it, the test part where there is one, else the validation part of data that has
+        any part or that the model was trained on, else everything.
+    """
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     columns = model.inputs.get("columns")
     found = find_data(name, features=columns, **grading)
@@ -60,8 +105,10 @@ def open_test(
     if kind != model.inputs["kind"]:
         raise DataError(f"{name} holds {kind} data, and the model takes {model.inputs['kind']} inputs")
     if isinstance(found, Setting):
-        return _drawn_test(model, found, split, size, digits)
+        drawn, notes = _drawn_test(model, found, split or "test", size, digits)
+        return Part(drawn, drawn.split, notes)
     trained_on = found.split is None and found.fingerprint() == model.about.get("fingerprint")
+    split = split or _usual(found, trained_on)
     if extra := [label for label in found.labels if label not in model.labels]:
         raise DataError(
             f"{name}: the model does not know the labels {shorten(extra)}; it knows {_listed(model)}"
@@ -77,7 +124,16 @@ def open_test(
     part, notes = _part(found, split, str(name))
     if part is found and split != "all" and trained_on:
         notes = (*notes, "the model was trained on most of these instances: it looks better here than it is")
-    return ranked_set(replace(part, weights=None), model.inputs), notes
+    return Part(part, "all" if part is found else ALIASES.get(split.lower(), split.lower()), notes)
+
+
+def _usual(found: RankedData, trained_on: bool) -> str:
+    """The part that says most about a model, where nobody says which."""
+    names = {ALIASES.get(name.lower(), name.lower()) for name in found.splits}
+    if "test" in names:
+        return "test"
+    # Of what was trained on, training held a part out.
+    return "validation" if trained_on or names & {"train", "validation"} else "all"
 
 
 def _part(found: RankedData, split: str, name: str) -> tuple[RankedData, tuple[str, ...]]:
@@ -109,7 +165,7 @@ def _with_all_labels(
 
 def _drawn_test(
     model: Model, setting: Setting, split: str, size: int | None, digits: str
-) -> tuple[RankedSet, tuple[str, ...]]:
+) -> tuple[RankedMNIST, tuple[str, ...]]:
     wanted: Any = ALIASES.get(split.lower(), split.lower())
     data = RankedMNIST(setting, wanted, size=size, digits=digits)
     channels = 3 if setting.colour else 1

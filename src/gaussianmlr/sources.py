@@ -350,8 +350,7 @@ def _ranked_mnist(setting: Setting, size: int | None, digits: str) -> Source:
     train = RankedMNIST(setting, "train", size=size, digits=digits)
     validation = RankedMNIST(setting, "validation", size=small, digits=train.digits)
     test = RankedMNIST(setting, "test", size=small, digits=digits)
-    drawn = hashlib.sha256(train.digits.images.tobytes()).hexdigest()
-    about = [setting.pictures, setting.factor, len(train), len(validation), drawn]
+    about = [setting.pictures, setting.factor, len(train), len(validation), train.digits.digest()]
     return Source(
         train=train,
         validation=validation,

@@ -25,7 +25,7 @@ from gaussianmlr._stage import StageParts, make_schedule, reduced
 from gaussianmlr.backbones import refresh_statistics
 from gaussianmlr.backbones.layout import laid_out, lay_out
 from gaussianmlr.batches import Batch, RankedSet, as_input, batch_count, batches, epoch_order, fetch
-from gaussianmlr.checkpoints import RunFolder, Standing
+from gaussianmlr.checkpoints import RunFolder, Standing, worth
 from gaussianmlr.errors import DataError
 from gaussianmlr.logs import Logs
 from gaussianmlr.losses import Weights
@@ -368,15 +368,11 @@ class _Run:
 
     def _remember(self, row: dict[str, Any], keep: nn.Module) -> None:
         """Keep the weights of the epoch where it is the best so far."""
-        how = self.recipe.select if self.validation is not None else "last"
-        # The threshold stage is about relevance alone, which its loss measures; and of one label, or of
-        # data that order no two, tau-b is 0 in every epoch.
-        if how == "tau_b" and (self.standing.stage > 0 or not self.ordered):
-            how = "loss"
-        value = {"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how]
+        first = self.standing.stage == 0
+        value = worth(row, self.recipe.select, first=first, ordered=self.ordered)
         if self.standing.best_value is not None and value <= self.standing.best_value:
             return
-        self.standing.best_value, self.standing.best_epoch = float(value), int(row["epoch"])
+        self.standing.best_value, self.standing.best_epoch = value, int(row["epoch"])
         self.best = {name: tensor.detach().cpu().clone() for name, tensor in keep.state_dict().items()}
         if self.folder is not None and self.fabric.is_global_zero:
             self.folder.save_best(self.best)

@@ -26,6 +26,8 @@ from gaussianmlr.commands.options import (
 
 if TYPE_CHECKING:
     from gaussianmlr.fitting import Fitted
+    from gaussianmlr.origin import Origin
+    from gaussianmlr.sources import Source
 
 
 def train_command(
@@ -131,11 +133,23 @@ def train_command(
     finally:
         watcher.close()
     if _is_first():
+        _origin(data, source, digits, threshold, tolerance).write(out)
         _show(fitted, out, as_json)
     if fitted.result.interrupted:
         if _is_first():
             _say_stopped(out)
         raise typer.Exit(130)
+
+
+def _origin(data: str, source: Source, digits: str, threshold: float | None, tolerance: float) -> Origin:
+    """Where the data is, for whoever wants to measure on it again."""
+    from gaussianmlr.data import RankedMNIST
+    from gaussianmlr.origin import Origin
+
+    if isinstance(source.validation, RankedMNIST):
+        drawn = source.validation
+        return Origin(data, digest=drawn.digits.digest(), validation=len(drawn), digits=digits)
+    return Origin(data, digest=source.fingerprint, threshold=threshold, tolerance=tolerance)
 
 
 def _show(fitted: Fitted, out: Path, as_json: bool) -> None:

@@ -79,6 +79,10 @@ class Digits:
         """The indices of the images that show `digit`, in their order."""
         return np.flatnonzero(self.labels == digit)
 
+    def digest(self) -> str:
+        """A SHA-256 of the images: the same digits, the same text."""
+        return hashlib.sha256(self.images.tobytes()).hexdigest()
+
 
 def load_digits(
     split: DigitSplit,

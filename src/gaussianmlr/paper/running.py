@@ -18,6 +18,7 @@ from gaussianmlr.fitting import fit
 from gaussianmlr.methods import Method, make
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model import Model, load, read_config, versions
+from gaussianmlr.origin import Origin
 from gaussianmlr.paper.canvas import open_canvases
 from gaussianmlr.paper.cells import Cell, is_landed, read_as, recipe_of, write_cell
 from gaussianmlr.recipe import Recipe
@@ -141,6 +142,14 @@ def _run_canvas(
     )
     if model is None:
         return None
+    shown = data.validation
+    Origin(
+        cell.dataset,
+        digest=shown.digits.digest(),
+        validation=len(shown),
+        digits=sources.digits,
+        shared_digits=shown.shared_digits,
+    ).write(folder)
     found = measure(model, reading_methods(cell), data.test)
     _tidy(folder)
     return Measured(found, int(model.about["images"]), float(model.about["seconds"]), data.about)

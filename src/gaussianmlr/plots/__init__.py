@@ -7,12 +7,14 @@ those of Okabe and Ito, which everybody can tell apart.
 
 from gaussianmlr.plots.comparison import ComparisonDisplay
 from gaussianmlr.plots.curves import CoverageDisplay, InterpolationDisplay, ReliabilityDisplay
+from gaussianmlr.plots.history import HistoryDisplay
 from gaussianmlr.plots.instances import GaussianDisplay, PairsDisplay, SignificanceDisplay
 
 __all__ = [
     "ComparisonDisplay",
     "CoverageDisplay",
     "GaussianDisplay",
+    "HistoryDisplay",
     "InterpolationDisplay",
     "PairsDisplay",
     "ReliabilityDisplay",
