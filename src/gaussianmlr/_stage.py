@@ -1,8 +1,8 @@
-"""What a stage of training works with: network, optimiser, schedule, average, and their state."""
+"""What a stage of training works with: network, optimiser, schedule, average and their state; validation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,11 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
 
+from gaussianmlr.backbones.layout import laid_out
+from gaussianmlr.batches import RankedSet, batches
+from gaussianmlr.losses import Weights
+from gaussianmlr.methods import Method
+from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.recipe import Recipe
 
 
@@ -77,3 +82,45 @@ def reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:
     found = fabric.all_reduce(value, reduce_op=how)
     assert isinstance(found, Tensor)
     return found
+
+
+@torch.no_grad()
+def validate(
+    network: nn.Module,
+    method: Method,
+    stage: str,
+    data: RankedSet,
+    recipe: Recipe,
+    fabric: Fabric,
+    weighted: Mapping[str, Weights],
+) -> tuple[dict[str, float], bool]:
+    """Loss and metrics of a network on validation data, and whether any instance orders two labels."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    measures = PaperMetrics().to(fabric.device)
+    sums = torch.zeros(3, dtype=torch.float64, device=fabric.device)
+    for batch in batches(
+        data,
+        torch.arange(len(data)),
+        recipe.batch_size,
+        rank=fabric.global_rank,
+        world=fabric.world_size,
+        workers=recipe.workers,
+    ):
+        if len(batch.ranks) == 0:
+            continue
+        x = laid_out(fabric.to_device(batch.inputs), recipe.channels_last)
+        ranks = fabric.to_device(batch.ranks)
+        with fabric.autocast():
+            outputs = network(x)
+        losses = method.loss(outputs, ranks, stage=stage, reduction="none", **weighted).double()
+        weights = None if batch.weights is None else fabric.to_device(batch.weights).double()
+        sums[0] += losses.sum() if weights is None else losses @ weights
+        sums[1] += len(ranks) if weights is None else weights.sum()
+        sums[2] += (ranks.amax(1) > ranks.masked_fill(ranks < 0, ranks.max()).amin(1)).sum()
+        measures.update(method.read(outputs).scores.float(), ranks)
+    for module, mode in modes:
+        module.training = mode
+    sums = reduced(fabric, sums, "sum")
+    found = {name: float(value) for name, value in measures.compute().items()}
+    return {"loss": float(sums[0] / sums[1].clamp(min=1e-12)), **found}, bool(sums[2] > 0)

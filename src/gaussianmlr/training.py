@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from gaussianmlr._stage import StageParts, make_schedule, reduced
+from gaussianmlr._stage import StageParts, make_schedule, reduced, validate
 from gaussianmlr.backbones import refresh_statistics
 from gaussianmlr.backbones.layout import laid_out, lay_out
 from gaussianmlr.batches import Batch, RankedSet, as_input, batch_count, batches, epoch_order, fetch
@@ -30,7 +30,6 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.logs import Logs
 from gaussianmlr.losses import Weights
 from gaussianmlr.methods import Method, begin_stage
-from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.optimisers import make_optimiser
 from gaussianmlr.recipe import Recipe
 
@@ -275,7 +274,10 @@ class _Run:
         keep = parts.kept()
         self._refresh(keep, order)
         if self.validation is not None:
-            row |= self._validate(keep, stage.name)
+            measured, self.ordered = validate(
+                keep, self.method, stage.name, self.validation, recipe, self.fabric, self.weighted
+            )
+            row |= measured
         standing.seconds += time.monotonic() - started
         row |= {"images": standing.images, "seconds": round(standing.seconds, 3)}
         standing.history.append(row)
@@ -330,41 +332,6 @@ class _Run:
         refresh_statistics(
             network, (laid_out(self.fabric.to_device(x), self.recipe.channels_last) for x in inputs)
         )
-
-    @torch.no_grad()
-    def _validate(self, network: nn.Module, stage: str) -> dict[str, float]:
-        assert self.validation is not None
-        fabric, training = self.fabric, [(module, module.training) for module in network.modules()]
-        network.eval()
-        measures = PaperMetrics().to(fabric.device)
-        sums = torch.zeros(3, dtype=torch.float64, device=fabric.device)
-        order = torch.arange(len(self.validation))
-        for batch in batches(
-            self.validation,
-            order,
-            self.recipe.batch_size,
-            rank=fabric.global_rank,
-            world=fabric.world_size,
-            workers=self.recipe.workers,
-        ):
-            if len(batch.ranks) == 0:
-                continue
-            x = laid_out(fabric.to_device(batch.inputs), self.recipe.channels_last)
-            ranks = fabric.to_device(batch.ranks)
-            with fabric.autocast():
-                outputs = network(x)
-            losses = self.method.loss(outputs, ranks, stage=stage, reduction="none", **self.weighted).double()
-            weights = None if batch.weights is None else fabric.to_device(batch.weights).double()
-            sums[0] += losses.sum() if weights is None else losses @ weights
-            sums[1] += len(ranks) if weights is None else weights.sum()
-            sums[2] += (ranks.amax(1) > ranks.masked_fill(ranks < 0, ranks.max()).amin(1)).sum()
-            measures.update(self.method.read(outputs).scores.float(), ranks)
-        for module, mode in training:
-            module.training = mode
-        sums = reduced(fabric, sums, "sum")
-        self.ordered = bool(sums[2] > 0)
-        found = {name: float(value) for name, value in measures.compute().items()}
-        return {"loss": float(sums[0] / sums[1].clamp(min=1e-12)), **found}
 
     def _remember(self, row: dict[str, Any], keep: nn.Module) -> None:
         """Keep the weights of the epoch where it is the best so far."""
