@@ -9,6 +9,7 @@ name                     what it is                                             
 `efficientnet-lite0..2`  pretrained on ImageNet (extra ``efficientnet``)        map, 1280
 `hf:NAME`                through transformers (extra ``transformers``)          map
 `timm:NAME`              through timm, where it is installed                    map
+`ONE+OTHER`              several side by side, such as lite0 and lite2          vector
 =======================  =====================================================  =============
 
 Maps become vectors with ``pool=True``. Images are floats in [0, 1] or bytes; a backbone brings
@@ -19,6 +20,7 @@ from gaussianmlr.backbones import zoo as _zoo  # noqa: F401  (makes its names kn
 from gaussianmlr.backbones.base import Backbone, Inputs, available, make, register
 from gaussianmlr.backbones.fast import Fast
 from gaussianmlr.backbones.freezing import freeze, parameter_groups
+from gaussianmlr.backbones.joined import Joined
 from gaussianmlr.backbones.mlp import Mlp
 from gaussianmlr.backbones.resnet import ResNet18
 from gaussianmlr.backbones.statistics import refresh_statistics
@@ -29,6 +31,7 @@ __all__ = [
     "Backbone",
     "Fast",
     "Inputs",
+    "Joined",
     "Mlp",
     "ResNet18",
     "available",

@@ -192,8 +192,9 @@ def make(name: str | nn.Module, *, channels: int, **settings: Any) -> Backbone:
     Parameters
     ----------
     name : str or nn.Module
-        A name in `available`; ``"package.module:factory"`` for a backbone from outside; or a
-        module of your own, which is wrapped (see `wrap`). A `Backbone` is given back as it is.
+        A name in `available`; several, joined by ``+`` (see `Joined`); ``"package.module:factory"``
+        for a backbone from outside; or a module of your own, which is wrapped (see `wrap`). A
+        `Backbone` is given back as it is.
     channels : int
         Channels of the images, or columns of the table.
     **settings
@@ -210,6 +211,10 @@ def make(name: str | nn.Module, *, channels: int, **settings: Any) -> Backbone:
     if isinstance(name, nn.Module):
         return _own(name, channels, settings)
     prefix = name.partition(":")[0] + ":"
+    if "+" in name and ":" not in name:
+        from gaussianmlr.backbones.joined import join
+
+        return join(name, channels, settings)
     if name in _REGISTRY:
         return _called(name, _REGISTRY[name], (), channels, settings)
     if prefix in _ADAPTERS:
