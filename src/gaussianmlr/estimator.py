@@ -22,7 +22,8 @@ from gaussianmlr._estimator_base import (
     Training,
     check_inputs,
     one_order,
-    read_orders,
+    read_truth,
+    refuse_unknown,
 )
 from gaussianmlr._rows import as_rows, as_set, batch_for, generators_kept, held_out
 from gaussianmlr.errors import DataError
@@ -239,9 +240,10 @@ class MultiLabelRanker(BaseRanker):
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError("expected eval_set to be a pair (X, y)")
         inputs = check_inputs(self, eval_set[0], reset=False)
-        ranks, _ = read_orders(eval_set[1], self.labels_)
+        ranks = read_truth(eval_set[1], self.labels_)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"eval_set has {inputs.shape[0]} rows of X and {len(ranks)} of y")
+        refuse_unknown(ranks, "eval_set's y")
         return Training(inputs, ranks, None)
 
     def _about(self, data: Training) -> Inputs:
