@@ -122,8 +122,12 @@ def test_every_method_can_be_fitted(table, method):
 
 def test_settings_of_the_method(table):
     weak = MultiLabelRanker(supervision="weak", **QUICK).fit(*table)
-    assert weak.model_.method == methods.make("gmlr", supervision="weak", gauge="canonical")
-    free = GaussianMLR(method_settings={"gauge": "free", "bound": 2.0}, **QUICK).fit(*table)
+    assert weak.model_.method == methods.make(
+        "gmlr", supervision="weak", gauge="canonical", balance="comparisons"
+    )
+    free = GaussianMLR(method_settings={"gauge": "free", "balance": "parts", "bound": 2.0}, **QUICK).fit(
+        *table
+    )
     assert free.model_.method == methods.make("gmlr", gauge="free", bound=2.0)
     same = MultiLabelRanker(**QUICK).fit(*table)
     np.testing.assert_array_equal(

@@ -42,8 +42,8 @@ _FEWEST_EPOCHS = 10  # where rows are many
 _BATCH = (32, 512)
 _BATCHES = 20  # an epoch, wherever the limits of a batch allow it
 _READ_AT_ONCE = 1024
-# Members can be averaged only in a gauge they share.
-_DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical"}}
+# Members can be averaged only in a gauge they share; few rows bear no weights that differ from pair to pair.
+_DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical", "balance": "comparisons"}}
 
 
 class MultiLabelRanker(BaseRanker):
@@ -331,8 +331,8 @@ class GaussianMLR(MultiLabelRanker):
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
     method_settings : mapping, optional
-        More settings of `gaussianmlr.methods.Gmlr`; significances are learned in the canonical gauge
-        unless ``{"gauge": "free"}`` says otherwise.
+        More settings of `gaussianmlr.methods.Gmlr`; here they begin with ``{"gauge": "canonical",
+        "balance": "comparisons"}``.
     hidden, dropout, n_members, epochs, batch_size, rate, weight_decay, validation_fraction, patience
         As for `MultiLabelRanker`.
     scale, rankers, recipe, labels, accelerator, random_state
