@@ -274,11 +274,14 @@ def _temperature(sides: list[_Side], count: int, log_share: Callable[[Tensor], T
     found = float(steps[best])
     if 0 < best < len(steps) - 1:
         around = (steps[best - 1], steps[best + 1])
-        cost = lambda at: float(costs(at).sum(0).min())  # noqa: E731
-        found = float(minimize_scalar(cost, bounds=around, method="bounded", options={"xatol": 1e-5}).x)
+        refined = minimize_scalar(
+            lambda at: costs(at).sum(0).min(), bounds=around, method="bounded", options={"xatol": 1e-5}
+        )
+        found = float(refined.x)
     fine = np.linspace(steps[0], steps[-1], 2001)
     smooth = CubicSpline(steps, table, axis=-1)(fine)
-    without = np.array([_lowest(fine, (smooth.sum(0) - group).min(0)) for group in smooth[:-1]])
+    whole = smooth.sum(0)
+    without = np.array([_lowest(fine, (whole - group).min(0)) for group in smooth[:-1]])
     noise = (groups - 1) * float(without.var())  # the jackknife's variance of the logarithm
     return math.exp(found * max(0.0, 1.0 - noise / found**2)) if found else 1.0
 
