@@ -34,7 +34,7 @@ def label_weight(u, weights):
     return 1.0 if weights is None else [*weights, 1.0][u]
 
 
-def gmlr(mu, logvar, ranks, supervision, weights=None, order=1.0):
+def gmlr(mu, logvar, ranks, supervision, weights=None, order=1.0, total=None):
     ranks = supervised(ranks, supervision)
     relevance = [
         -label_weight(u, weights) * log_ndtr((1 if rank > 0 else -1) * m / math.exp(lv / 2))
@@ -46,7 +46,12 @@ def gmlr(mu, logvar, ranks, supervision, weights=None, order=1.0):
         * log_ndtr((mu[u] - mu[v]) / math.sqrt(math.exp(logvar[u]) + math.exp(logvar[v])))
         for u, v in ordered_pairs(ranks)
     ]
-    return mean(relevance) + mean(pairs)
+    total = total or mean
+    return total(relevance) + total(pairs)
+
+
+def gmlr_comparisons(mu, logvar, ranks, supervision, weights=None, order=1.0):
+    return gmlr(mu, logvar, ranks, supervision, weights, order, total=sum)
 
 
 def binary_relevance(scores, ranks, supervision="weak", weights=None, order=1.0):

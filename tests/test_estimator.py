@@ -15,16 +15,26 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.inspection import permutation_importance
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gaussianmlr
 from estimators import NOT_A_CLASSIFIER, check_sparse_formats
-from gaussianmlr import DataError, GaussianMLR, MultiLabelRanker, NeighbourRanker, methods, rankers, to_ranks
+from gaussianmlr import (
+    DataError,
+    DummyRanker,
+    GaussianMLR,
+    MultiLabelRanker,
+    NeighbourRanker,
+    methods,
+    rankers,
+    to_ranks,
+)
 from gaussianmlr._rows import held_out
 from gaussianmlr.metrics import evaluate, kendall_tau_b
+from gaussianmlr.scorers import get_scorer
 
 BATCHES = "rows come in batches that are drawn, so that a weight moves the weights but is no repetition"
 EXPECTED = {
@@ -112,8 +122,12 @@ def test_every_method_can_be_fitted(table, method):
 
 def test_settings_of_the_method(table):
     weak = MultiLabelRanker(supervision="weak", **QUICK).fit(*table)
-    assert weak.model_.method == methods.make("gmlr", supervision="weak", gauge="canonical")
-    free = GaussianMLR(method_settings={"gauge": "free", "bound": 2.0}, **QUICK).fit(*table)
+    assert weak.model_.method == methods.make(
+        "gmlr", supervision="weak", gauge="canonical", balance="comparisons"
+    )
+    free = GaussianMLR(method_settings={"gauge": "free", "balance": "parts", "bound": 2.0}, **QUICK).fit(
+        *table
+    )
     assert free.model_.method == methods.make("gmlr", gauge="free", bound=2.0)
     same = MultiLabelRanker(**QUICK).fit(*table)
     np.testing.assert_array_equal(
@@ -372,6 +386,40 @@ def test_errors_say_what_is_wrong(table):
             MultiLabelRanker(**{**QUICK, **wrong}).fit(X, ranks)
     with pytest.raises(DataError, match="label 'moon' is not one of"):
         GaussianMLR(**QUICK, labels=["sun"]).fit(X[:1], ["moon"])
+
+
+def test_orders_that_say_nothing_are_refused(table):
+    X, ranks = table
+    nothing = np.full_like(ranks, -1)
+    several = np.stack([nothing, nothing], 1)
+    for ranker in (GaussianMLR(**QUICK), NeighbourRanker(), DummyRanker()):
+        with pytest.raises(DataError, match=rf"all {len(X)} x 3 entries of y are unknown \(-1\)"):
+            ranker.fit(X, nothing)
+    with pytest.raises(DataError, match=rf"all {len(X)} x 2 x 3 entries of y are unknown"):
+        GaussianMLR(**QUICK).fit(X, several)
+    with pytest.raises(DataError, match="all 10 x 3 entries of eval_set's y are unknown"):
+        GaussianMLR(**QUICK).fit(X, ranks, eval_set=(X[:10], nothing[:10]))
+    nothing[3, 1] = 0
+    GaussianMLR(**QUICK).fit(X, nothing)  # little, and yet something
+    with pytest.raises(DataError, match="all 1 x 3 entries of y are unknown"):  # that row weighs nothing
+        GaussianMLR(**QUICK).fit(X[2:4], nothing[2:4], sample_weight=[1.0, 0.0])
+
+
+def test_a_label_that_a_fold_lacks_says_how_to_name_it():
+    X = np.arange(8.0)[:, None]
+    orders = ["sun"] * 4 + ["moon > sun"] * 4
+    hint = r"lacks \['moon'\], as a fold .*: labels=\[...\]"
+    folds = {"cv": KFold(2), "error_score": "raise"}
+    for scoring in (None, get_scorer("tau_b")):
+        with pytest.raises(DataError, match=hint):
+            cross_val_score(DummyRanker(), X, orders, scoring=scoring, **folds)
+        named = cross_val_score(DummyRanker(labels=["moon", "sun"]), X, orders, scoring=scoring, **folds)
+        assert np.isfinite(named).all()
+    with pytest.raises(DataError, match=hint):
+        GaussianMLR(**QUICK).fit(X[:4], orders[:4], eval_set=(X, orders))
+    with pytest.raises(DataError, match="expected 1 columns") as caught:  # ranks have no names to lack
+        DummyRanker().fit(X[:4], orders[:4]).score(X, np.ones((8, 2), int))
+    assert "labels=[...]" not in str(caught.value)
 
 
 def test_words_among_inputs_are_named():

@@ -13,6 +13,11 @@ LABELS = 6
 PAIRS = LABELS * (LABELS + 1) // 2
 ALL = {
     "gmlr": (2, lambda o, r, **k: losses.gmlr(o[0], o[1], r, **k), oracles.gmlr),
+    "gmlr_comparisons": (
+        2,
+        lambda o, r, **k: losses.gmlr(o[0], o[1], r, balance="comparisons", **k),
+        oracles.gmlr_comparisons,
+    ),
     "ranknet": (1, lambda o, r, **k: losses.ranknet(o[0], r, **k), oracles.ranknet),
     "lsep": (1, lambda o, r, **k: losses.lsep(o[0], r, **k), oracles.lsep),
     "zlpr": (1, lambda o, r, **k: losses.zlpr(o[0], r, **k), oracles.zlpr),
@@ -150,7 +155,7 @@ def test_extreme_outputs_give_finite_values_and_gradients(name, supervision, log
     ranks = random_ranks(64, seed=5)
     outputs = random_outputs(name, 64, dtype=torch.float32)
     outputs = [torch.where(part > 0, 1e6, -1e6).requires_grad_() for part in outputs]
-    if name == "gmlr":
+    if name.startswith("gmlr"):
         mixed = torch.where(torch.rand(64, LABELS) < 0.5, logvar, -logvar)
         outputs[1] = mixed.requires_grad_()
     value = loss(outputs, ranks, supervision=supervision)

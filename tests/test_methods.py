@@ -203,11 +203,15 @@ def test_settings_make_the_method_again(name):
     ("call", "message"),
     [
         (lambda: methods.make("gmrl"), "no method 'gmrl'; known are br, crpc, gmlr"),
-        (lambda: methods.make("gmlr", bond=3), "no setting 'bond'; it has bound, gauge, supervision"),
+        (
+            lambda: methods.make("gmlr", bond=3),
+            "it has balance, bound, gauge, supervision",
+        ),
         (lambda: methods.make("br", supervision="strong"), "'br' takes supervision 'weak', not 'strong'"),
         (lambda: methods.make("gmlr", supervision="some"), "'strong' or 'weak', not 'some'"),
         (lambda: methods.make("gmlr", bound=0), "bound above 0"),
         (lambda: methods.make("gmlr", gauge="odd"), "not 'odd'"),
+        (lambda: methods.make("gmlr", balance="odd"), "'parts' or 'comparisons', not 'odd'"),
         (lambda: methods.make("lsep", reading="odd"), "not 'odd'"),
         (lambda: methods.make("crpc", vote="odd"), "not 'odd'"),
         (lambda: methods.make("nowhere.at.all:Thing"), "cannot import the method 'nowhere.at.all:Thing'"),

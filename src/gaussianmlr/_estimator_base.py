@@ -104,7 +104,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         from gaussianmlr.scorers import measure
 
         scores = self.predict_full(X).scores
-        return measure("tau_b", scores, read_orders(y, self.labels_)[0], sample_weight)
+        return measure("tau_b", scores, read_truth(y, self.labels_), sample_weight)
 
     def set_output(self, *, predict: Literal["default", "pandas"] | None = None) -> Self:
         """Choose what `predict`, `predict_proba` and `decision_function` give.
@@ -144,13 +144,15 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         ranks, self.labels_ = read_orders(y, self.labels, keep_rankers=True)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"X has {inputs.shape[0]} rows and y {len(ranks)}; expected as many")
-        if sample_weight is None:
-            return Training(inputs, ranks, None)
-        weights = check_weights(sample_weight, len(ranks))
-        counts = weights > 0
-        if not counts.any():
-            raise DataError("the sample weights are all zero; expected at least one that is not")
-        return Training(inputs[counts], ranks[counts], weights[counts])
+        weights = None
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, len(ranks))
+            counts = weights > 0
+            if not counts.any():
+                raise DataError("the sample weights are all zero; expected at least one that is not")
+            inputs, ranks, weights = inputs[counts], ranks[counts], weights[counts]
+        refuse_unknown(ranks, "y")
+        return Training(inputs, ranks, weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -186,6 +188,39 @@ def read_orders(
         return (by_ranker if keep_rankers else aggregate(by_ranker)), flat.labels
     found = to_ranks(y, labels)
     return found.ranks, found.labels
+
+
+def read_truth(y: Any, labels: Any = None) -> IntArray:
+    """Ranks [N, K] that a fitted estimator is held against; `labels` are those it knows."""
+    try:
+        return read_orders(y, labels)[0]
+    except DataError as error:
+        if lacking := _lacking(y, labels):
+            raise DataError(
+                f"{error}\nthe y that was fitted lacks {shorten(lacking)}, as a fold of the data may; "
+                "name all labels when the estimator is made: labels=[...]"
+            ) from None
+        raise
+
+
+def _lacking(y: Any, labels: Any) -> list[str]:
+    """Labels that `y` names beside those that are known."""
+    try:
+        named = read_orders(y)[1]
+    except DataError:
+        return []
+    unnamed = named == tuple(map(str, range(len(named))))  # ranks without names: columns are counted
+    return [] if labels is None or unnamed else [label for label in named if label not in set(labels)]
+
+
+def refuse_unknown(ranks: IntArray, what: str) -> None:
+    """Refuse orders in which nothing is known at all."""
+    if (ranks < 0).all():
+        shape = " x ".join(map(str, ranks.shape))
+        raise DataError(
+            f"all {shape} entries of {what} are unknown (-1), so that there is nothing to learn from; "
+            "expected at least one label that is known to be relevant (1, 2, ...) or irrelevant (0)"
+        )
 
 
 def one_order(ranks: IntArray) -> IntArray:

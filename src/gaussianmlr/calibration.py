@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -21,8 +22,10 @@ from gaussianmlr.orders import weak
 
 __all__ = ["BeforeAfter", "Calibration", "calibrate", "compare"]
 
+FloatArray = npt.NDArray[np.float64]
 COLDEST, HOTTEST = 0.05, 20.0  # no honest model is further off; beyond, the data says nothing
 MOST = 1 << 18  # comparisons that one number is fitted to; more change nothing
+GROUPS = 20  # of instances, each left out once to see how much chance moves a temperature
 LAPSES = (0.0, 0.005, 0.01, 0.02)  # shares of the truth that may be chance
 # The smallest and the largest probability whose log-odds single precision can tell from infinity.
 _NEXT_TO_ZERO, _NEXT_TO_ONE = 2.0**-126, 1.0 - 2.0**-24
@@ -84,7 +87,7 @@ class Calibration:
 
 
 def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "strong") -> Calibration:
-    r"""Fit both temperatures to data that was not trained on, by maximum likelihood.
+    r"""Fit both temperatures to data that was not trained on, by maximum likelihood shrunk by its noise.
 
     With z = mu/sigma, signed so that it is positive where the model is right, :math:`T_r` maximises
 
@@ -94,7 +97,15 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
     truly ordered pair. The lapse rate :math:`\lambda` is forgotten afterwards: without it a few wild
     mistakes, which cost the square of z, would set the temperature of all the rest. As Platt proposed, each
     side is taken to hold one mistake more than it does, so that data without any does not make a model that
-    never doubts. Where there is nothing to learn from, a temperature stays 1.
+    never doubts.
+
+    A temperature found in few instances may be chance. Its logarithm is therefore drawn towards 0, as
+
+    .. math:: \log T = \max\Big(0,\; 1 - \frac{s^2}{\log^2 \hat T}\Big)\, \log\hat T,
+
+    where :math:`s^2` is the jackknife's variance of :math:`\log\hat T` with groups of whole instances left
+    out, because labels and pairs of an instance are not independent. Where a temperature does no more
+    than noise would, or there is nothing to learn from, it stays 1; in large data :math:`s^2` vanishes.
 
     Parameters
     ----------
@@ -108,6 +119,7 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
     References
     ----------
     J. Platt (1999), Probabilistic outputs for support vector machines.
+    J. Thompson (1968), Some shrinkage techniques for estimating the mean.
     F. Wichmann and N. Hill (2001), The psychometric function: fitting, sampling, and goodness of fit.
 
     Examples
@@ -130,10 +142,12 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
         ranks = weak(ranks)
     margins = _margins(reading).double()
     log_share = torch.nn.functional.logsigmoid if reading.sigma is None else log_cdf
-    relevance = _temperature([margins[ranks > 0], -margins[ranks == 0]], log_share)
+    outcomes = [_side(margins, ranks > 0), _side(-margins, ranks == 0)]
+    relevance = _temperature(outcomes, len(ranks), log_share)
     if reading.mu is None or reading.sigma is None:
         return Calibration(relevance)
-    return Calibration(relevance, _temperature([_pair_margins(reading.mu, reading.sigma, ranks)], log_share))
+    pairs = _pair_margins(reading.mu, reading.sigma, ranks)
+    return Calibration(relevance, _temperature([pairs], len(ranks), log_share))
 
 
 class BeforeAfter(NamedTuple):
@@ -203,49 +217,96 @@ def _margins(reading: Reading) -> Tensor:
     return chance.log() - torch.log1p(-chance)
 
 
-def _pair_margins(mu: Tensor, sigma: Tensor, ranks: Tensor) -> Tensor:
+class _Side(NamedTuple):
+    """Margins of one true outcome, positive where they are right, and the instance each is of."""
+
+    margins: Tensor
+    instances: Tensor
+
+
+def _side(margins: Tensor, chosen: Tensor) -> _Side:
+    """The margins [N, K] of some labels."""
+    return _Side(margins[chosen], chosen.nonzero(as_tuple=True)[0])
+
+
+def _pair_margins(mu: Tensor, sigma: Tensor, ranks: Tensor) -> _Side:
     """How sure the model is of each truly ordered pair, some instances at a time."""
     labels = ranks.shape[1]
     rows = max(1, MOST // max(1, labels * labels))
     # Of very many instances every n-th will do; neighbours may be alike.
     stride = max(1, math.ceil(len(ranks) / (16 * rows)))
-    found = []
-    parts = (torch.split(part[::stride], rows) for part in (mu.double(), sigma.double(), ranks))
-    for means, spreads, order in zip(*parts):
+    numbers = torch.arange(len(ranks))
+    found, whose = [mu.new_zeros(0).double()], [numbers[:0]]
+    parts = (torch.split(part[::stride], rows) for part in (mu.double(), sigma.double(), ranks, numbers))
+    for means, spreads, order, number in zip(*parts):
         above = (order[:, :, None] > order[:, None, :]) & (order[:, None, :] >= 0)
         row, u, v = above.nonzero(as_tuple=True)
         spread = torch.hypot(spreads[row, u], spreads[row, v])
         found.append((means[row, u] - means[row, v]) / spread)
-    return torch.cat(found) if found else mu.new_zeros(0).double()
+        whose.append(number[row.to(number.device)])
+    return _Side(torch.cat(found), torch.cat(whose))
 
 
-def _temperature(sides: list[Tensor], log_share: Callable[[Tensor], Tensor]) -> float:
-    """The temperature at which margins, positive where they are right, are likeliest.
+def _temperature(sides: list[_Side], count: int, log_share: Callable[[Tensor], Tensor]) -> float:
+    """The temperature at which margins are likeliest, drawn towards 1 by as much as chance would move it.
 
-    Each side is the margins of one true outcome; `log_share` is the log of the distribution function.
+    `count` instances were read; `log_share` is the log of the distribution function.
     """
+    from scipy.interpolate import CubicSpline
     from scipy.optimize import minimize_scalar
 
-    sides = [side[:: max(1, math.ceil(len(side) / MOST))] for side in sides if len(side)]
+    groups = min(GROUPS, count)
+    if groups < 2:
+        return 1.0  # what one instance says alone may be chance
+    sides = [_thinned(side, count, groups) for side in sides if len(side.margins)]
 
-    def cost(log_temperature: float) -> float:
-        by_lapses = np.zeros(len(LAPSES))
+    def costs(log_temperature: float) -> FloatArray:
+        """By group of instances and lapse rate; the last row is Platt's one mistake more."""
+        found = np.zeros((groups + 1, len(LAPSES)))
         for side in sides:
-            z = side * math.exp(-log_temperature)
+            z = side.margins * math.exp(-log_temperature)
             right = log_share(z)
-            by_lapses -= [float(_with_lapses(right, share).sum()) for share in LAPSES]
-            by_lapses -= float(log_share(-z).mean())  # Platt's one mistake more
-        return float(by_lapses.min())
+            for column, share in enumerate(LAPSES):
+                terms = _with_lapses(right, share)
+                found[:-1, column] -= np.bincount(side.instances, terms.numpy(), groups)
+            found[-1] -= float(log_share(-z).mean())
+        return found
 
     steps = np.linspace(math.log(COLDEST), math.log(HOTTEST), 41)
-    costs = [cost(step) for step in steps]
-    best = int(np.argmin(costs))
-    if max(costs) == min(costs):
+    table = np.stack([costs(step) for step in steps], -1)
+    curve = table.sum(0).min(0)
+    if curve.max() == curve.min():
         return 1.0  # no comparison, or the model says one half of all of them
+    best = int(curve.argmin())
+    found = float(steps[best])
+    if 0 < best < len(steps) - 1:
+        around = (steps[best - 1], steps[best + 1])
+        refined = minimize_scalar(
+            lambda at: costs(at).sum(0).min(), bounds=around, method="bounded", options={"xatol": 1e-5}
+        )
+        found = float(refined.x)
+    fine = np.linspace(steps[0], steps[-1], 2001)
+    smooth = CubicSpline(steps, table, axis=-1)(fine)
+    whole = smooth.sum(0)
+    without = np.array([_lowest(fine, (whole - group).min(0)) for group in smooth[:-1]])
+    noise = (groups - 1) * float(without.var())  # the jackknife's variance of the logarithm
+    return math.exp(found * max(0.0, 1.0 - noise / found**2)) if found else 1.0
+
+
+def _thinned(side: _Side, count: int, groups: int) -> _Side:
+    """Some of the margins where there are very many, with the group of neighbours each belongs to."""
+    some = slice(None, None, max(1, math.ceil(len(side.margins) / MOST)))
+    return _Side(side.margins[some].cpu(), side.instances[some].cpu() * groups // count)
+
+
+def _lowest(steps: FloatArray, curve: FloatArray) -> float:
+    """Where a curve on an even grid is lowest, by the parabola of three neighbours."""
+    best = int(curve.argmin())
     if best in (0, len(steps) - 1):
-        return COLDEST if best == 0 else HOTTEST
-    around = (steps[best - 1], steps[best + 1])
-    return math.exp(minimize_scalar(cost, bounds=around, method="bounded", options={"xatol": 1e-5}).x)
+        return float(steps[best])
+    left, middle, right = curve[best - 1 : best + 2]
+    bend = left - 2 * middle + right
+    return float(steps[best] + (0.5 * (left - right) / bend if bend > 0 else 0.0) * (steps[1] - steps[0]))
 
 
 def _with_lapses(log_share: Tensor, lapses: float) -> Tensor:

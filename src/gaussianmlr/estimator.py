@@ -22,7 +22,8 @@ from gaussianmlr._estimator_base import (
     Training,
     check_inputs,
     one_order,
-    read_orders,
+    read_truth,
+    refuse_unknown,
 )
 from gaussianmlr._rows import as_rows, as_set, batch_for, generators_kept, held_out
 from gaussianmlr.errors import DataError
@@ -41,8 +42,8 @@ _FEWEST_EPOCHS = 10  # where rows are many
 _BATCH = (32, 512)
 _BATCHES = 20  # an epoch, wherever the limits of a batch allow it
 _READ_AT_ONCE = 1024
-# Members can be averaged only in a gauge they share.
-_DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical"}}
+# Members can be averaged only in a gauge they share; few rows bear no weights that differ from pair to pair.
+_DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical", "balance": "comparisons"}}
 
 
 class MultiLabelRanker(BaseRanker):
@@ -239,9 +240,10 @@ class MultiLabelRanker(BaseRanker):
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError("expected eval_set to be a pair (X, y)")
         inputs = check_inputs(self, eval_set[0], reset=False)
-        ranks, _ = read_orders(eval_set[1], self.labels_)
+        ranks = read_truth(eval_set[1], self.labels_)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"eval_set has {inputs.shape[0]} rows of X and {len(ranks)} of y")
+        refuse_unknown(ranks, "eval_set's y")
         return Training(inputs, ranks, None)
 
     def _about(self, data: Training) -> Inputs:
@@ -329,8 +331,8 @@ class GaussianMLR(MultiLabelRanker):
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
     method_settings : mapping, optional
-        More settings of `gaussianmlr.methods.Gmlr`; significances are learned in the canonical gauge
-        unless ``{"gauge": "free"}`` says otherwise.
+        More settings of `gaussianmlr.methods.Gmlr`; here they begin with ``{"gauge": "canonical",
+        "balance": "comparisons"}``.
     hidden, dropout, n_members, epochs, batch_size, rate, weight_decay, validation_fraction, patience
         As for `MultiLabelRanker`.
     scale, rankers, recipe, labels, accelerator, random_state

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gaussianmlr import orders
-from gaussianmlr._pairs import log_sum_exp_pairs, mean_over_pairs, sums_below
+from gaussianmlr._pairs import log_sum_exp_pairs, mean_over_pairs, pair_counts, sums_below
 from gaussianmlr.errors import DataError
 from gaussianmlr.normal import log_cdf, single_or_better
 from gaussianmlr.weighting import Weights
@@ -45,6 +45,7 @@ __all__ = [
 
 Supervision = Literal["strong", "weak"]
 Reduction = Literal["mean", "sum", "none"]
+Balance = Literal["parts", "comparisons"]
 
 
 def gmlr(
@@ -53,6 +54,7 @@ def gmlr(
     ranks: Tensor,
     *,
     supervision: Supervision = "strong",
+    balance: Balance = "parts",
     reduction: Reduction = "mean",
     weights: Weights | None = None,
 ) -> Tensor:
@@ -66,6 +68,11 @@ def gmlr(
 
     K counts the known labels. (The paper prints a minus between the variances; variances add.)
 
+    So an instance with two ordered pairs counts as much as one with twenty, and each of its pairs ten times
+    as much. With ``balance="comparisons"`` the sums are not divided by :math:`K` and :math:`|\mathcal B|`:
+    all comparisons count alike, those with zero among them, and an instance by how many it makes. That is
+    a composite likelihood, less noisy where data are few.
+
     Parameters
     ----------
     mu, logvar : Tensor [N, K]
@@ -74,6 +81,8 @@ def gmlr(
         Ranks.
     supervision : {"strong", "weak"}
         Whether the order among relevant labels counts.
+    balance : {"parts", "comparisons"}
+        Whether relevance and order count alike in every instance, or every comparison.
     reduction : {"mean", "sum", "none"}
         Over instances.
     weights : Weights, optional
@@ -83,6 +92,7 @@ def gmlr(
     ----------
     Yesilkaynak, Dari, Mertan, Unal, "GaussianMLR: Learning Implicit Class Significance via
     Calibrated Multi-Label Ranking", equation 9 and appendix B.
+    Varin, Reid, Firth, "An overview of composite likelihood methods", 2011.
 
     Examples
     --------
@@ -97,7 +107,12 @@ def gmlr(
     logvar = _check(logvar, ranks, supervision)[0].to(mu.dtype)
     z = mu * torch.exp(-0.5 * logvar)
     relevance = _mean_over_known(log_cdf(torch.where(ranks > 0, z, -z)), ranks, weights)
-    return reduce(mean_over_pairs(mu, logvar, ranks, weights) - relevance, reduction)
+    pairs = mean_over_pairs(mu, logvar, ranks, weights)
+    if balance == "comparisons":
+        relevance, pairs = relevance * (ranks >= 0).sum(-1), pairs * pair_counts(ranks)
+    elif balance != "parts":
+        raise DataError(f"balance is 'parts' or 'comparisons', not {balance!r}")
+    return reduce(pairs - relevance, reduction)
 
 
 def ranknet(

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gaussianmlr._estimator_base import check_weights, read_orders
+from gaussianmlr._estimator_base import check_weights, read_truth
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import (
     evaluate,
@@ -69,7 +69,7 @@ class RankingScorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The score of a fitted estimator on data."""
         metric = _NAMES[self.name]
-        ranks, _ = read_orders(y, getattr(estimator, "classes_", None))
+        ranks = read_truth(y, getattr(estimator, "classes_", None))
         value = measure(metric, np.asarray(estimator.decision_function(X)), ranks, sample_weight)
         return 0.0 - value if metric in _LOSSES else value  # never minus zero
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gaussianmlr import losses
 from gaussianmlr.errors import DataError
-from gaussianmlr.losses import Reduction, Weights
+from gaussianmlr.losses import Balance, Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
 from gaussianmlr.normal import Significance, single_or_better
 
@@ -29,6 +29,9 @@ class Gmlr(Method):
     gauge : {"free", "canonical"}
         ``"canonical"`` subtracts the instance's mean log-variance before the loss, so that the
         network need not learn a scale that no order can tell.
+    balance : {"parts", "comparisons"}
+        ``"comparisons"`` lets every comparison count alike, and an instance by how many it makes; see
+        `losses.gmlr`.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class Gmlr(Method):
 
     bound: float = 4.0
     gauge: Literal["free", "canonical"] = "free"
+    balance: Balance = "parts"
     name: ClassVar[str] = "gmlr"
     outputs: ClassVar[tuple[Output, ...]] = (Output("mu"), Output("logvar"))
 
@@ -51,6 +55,8 @@ class Gmlr(Method):
             raise DataError(f"expected a bound above 0 for the log-variance, got {self.bound!r}")
         if self.gauge not in ("free", "canonical"):
             raise DataError(f"gauge is 'free' or 'canonical', not {self.gauge!r}")
+        if self.balance not in ("parts", "comparisons"):
+            raise DataError(f"balance is 'parts' or 'comparisons', not {self.balance!r}")
 
     def loss(
         self,
@@ -62,9 +68,14 @@ class Gmlr(Method):
         weights: Weights | None = None,
     ) -> Tensor:
         """Negative log-likelihood of the orders."""
-        logvar = self._logvar(outputs, ranks)
         return losses.gmlr(
-            outputs["mu"], logvar, ranks, supervision=self.supervision, reduction=reduction, weights=weights
+            outputs["mu"],
+            self._logvar(outputs, ranks),
+            ranks,
+            supervision=self.supervision,
+            balance=self.balance,
+            reduction=reduction,
+            weights=weights,
         )
 
     def read(self, outputs: Outputs) -> Reading:
