@@ -501,3 +501,52 @@ def test_statistics_are_those_of_the_weights_as_they_are():
     changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, kept[name])}
     assert changed
     assert all(name.startswith("body.1.") for name in changed)
+
+
+def test_joined_backbones_see_what_each_sees_alone():
+    torch.manual_seed(0)
+    joined = backbones.make("fast+resnet18", channels=1).eval()
+    x = torch.rand(2, 1, 224, 224)
+    alone = [member(x).mean((2, 3)) for member in joined.members]
+    assert torch.equal(joined(x), torch.cat(alone, 1))
+    assert joined.features == 128 + 512
+    assert not joined.is_map
+    assert len({value.data_ptr() for value in joined.state_dict().values()}) == len(joined.state_dict())
+
+
+def test_members_of_joined_backbones_see_their_own_size():
+    class Seen(backbones.Backbone):
+        def __init__(self, size):
+            super().__init__(1, backbones.Inputs(1, size=size), is_map=False)
+
+        def extract(self, x):
+            self.shape = tuple(x.shape[2:])
+            return x.mean((1, 2, 3))[:, None]
+
+    joined = backbones.Joined([Seen(24), Seen(32), Seen(None)])
+    found = joined(torch.full((1, 1, 24, 24), 0.5))
+    assert [member.shape for member in joined.members] == [(24, 24), (32, 32), (24, 24)]
+    assert torch.allclose(found, torch.full((1, 3), 0.5))
+    assert joined.inputs.size == 32
+
+
+def test_the_last_parts_of_joined_backbones_are_freed_first():
+    joined = backbones.make("fast+resnet18", channels=1)
+    assert len(joined.stages()) == max(len(member.stages()) for member in joined.members)
+    freeze(joined, 1)
+    for member in joined.members:
+        *earlier, last = member.stages()
+        assert all(parameter.requires_grad for parameter in last.parameters())
+        assert not any(parameter.requires_grad for stage in earlier for parameter in stage.parameters())
+    freeze(joined, "all")
+    assert not any(parameter.requires_grad for parameter in joined.parameters())
+    assert not any(module.training for module in joined.train().modules())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("fast+mlp", "expected two or more backbones of images"), ("fast+slow", "no backbone 'slow'")],
+)
+def test_what_cannot_be_joined_is_said(name, text):
+    with pytest.raises(DataError, match=text):
+        backbones.make(name, channels=3)

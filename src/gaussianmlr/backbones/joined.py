@@ -13,8 +13,6 @@ from torch.nn import functional
 from gaussianmlr.backbones.base import Backbone, Inputs, make
 from gaussianmlr.errors import DataError
 
-JOINT = "+"
-
 
 class Joined(Backbone):
     """The features of several image backbones, one after the other, in one vector.
@@ -47,11 +45,9 @@ class Joined(Backbone):
         inputs = Inputs(channels.pop(), size=max(sizes, default=None))
         super().__init__(sum(member.features for member in members), inputs, is_map=False)
         self.members = nn.ModuleList(members)
-        # Not a part of its own, or the state dict would hold every weight twice.
-        self._stages = tuple(
-            nn.ModuleList([part for part in level if part is not None])
-            for level in zip_longest(*(member.stages() for member in members))
-        )
+        # From the last parts on, for the last are freed first; no module, or it would hold all weights twice.
+        levels = zip_longest(*(reversed(member.stages()) for member in members))
+        self._stages = tuple(nn.ModuleList(filter(None, level)) for level in levels)[::-1]
 
     def extract(self, x: Tensor) -> Tensor:
         """The members' features, joined."""
@@ -63,13 +59,13 @@ class Joined(Backbone):
         return torch.cat(parts, 1)
 
     def stages(self) -> list[nn.Module]:
-        """The first parts of all members, then the second, and so on."""
+        """Parts of all members, so that their last parts are the last."""
         return list(self._stages)
 
 
 def join(names: str, channels: int, settings: dict[str, Any]) -> Joined:
-    """Make the backbones of a name like ``"efficientnet-lite0+efficientnet-lite2"``; all take the settings."""
-    return Joined([make(name, channels=channels, **settings) for name in names.split(JOINT)])
+    """Make the backbones of a name like ``"efficientnet-lite0+efficientnet-lite2"``; all get the settings."""
+    return Joined([make(name, channels=channels, **settings) for name in names.split("+")])
 
 
 def _sized(x: Tensor, size: int | None) -> Tensor:
