@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from commanding import ENVIRONMENT, LABELS, command, gmlr, make_table
@@ -50,6 +51,19 @@ def test_training_says_what_it_does(run):
     assert "tau-b" in done.stdout
     assert f"model: {out / 'model'}" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr  # a pipe is no terminal
+
+
+def test_who_trains_pictures_from_nothing_is_told_of_the_preset(table, tmp_path):
+    lines = ["image,ranking"]
+    for number in range(6):
+        Image.new("L", (32, 32), 40 * number).save(tmp_path / f"{number}.png")
+        lines.append(f"{number}.png,sky > sea")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines))
+    arguments = ("--epochs", 1, "--image-size", 32, "--set", "head=linear")
+    result, _ = inside("train", tmp_path, "--out", tmp_path / "run", *arguments)
+    assert "--preset cpu stands on networks that know photographs" in result.output
+    result, _ = inside("train", table, "--out", tmp_path / "table", "--epochs", 1)
+    assert "--preset" not in result.output
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(run, table, tmp_path):

