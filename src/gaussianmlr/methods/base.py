@@ -204,7 +204,7 @@ def make(name: str, **settings: Any) -> Method:
     --------
     >>> from gaussianmlr import methods
     >>> methods.make("gmlr", supervision="weak")
-    Gmlr(supervision='weak', bound=4.0, gauge='free')
+    Gmlr(supervision='weak', bound=4.0, gauge='free', balance='parts')
     """
     method = _imported(name) if ":" in name else _REGISTRY.get(name)
     if method is None:
