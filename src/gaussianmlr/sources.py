@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -297,15 +297,27 @@ def split_of(data: RankedData) -> tuple[dict[str, RankedData], list[str]]:
     if len(train) < 2:
         raise DataError(f"{data.source}: one instance to train on; expected two or more, some to validate on")
     assert train.ids is not None
-    different = dict.fromkeys(train.ids)  # rows of one id stay together, or one would betray the other
+    different = set(train.ids)  # rows of one id stay together, or one would betray the other
     if len(different) < 2:
         raise DataError(f"{data.source}: all rows have the id {train.ids[0]!r}; expected two ids or more")
-    drawn = sorted(different, key=lambda name: hashlib.sha256(f"{name}\0{0}".encode()).digest())
-    chosen = set(drawn[: max(1, round(HELD_OUT * len(drawn)))])
+    chosen = set(in_drawn_order(different, "{}\x000")[: held_out_of(len(different))])
     held = np.array([name in chosen for name in train.ids])
     parts["train"], parts["validation"] = train.subset(~held), train.subset(held)
     note = f"{why}: {held.sum()} of {len(train)} training instances are held out for validation"
     return parts, [note]
+
+
+def in_drawn_order(ids: Iterable[str], stamp: str) -> list[str]:
+    """Different ids in an order that a digest draws: the same with every version of everything.
+
+    `stamp` is the text that is digested, with ``{}`` in the place of the id: another stamp, another draw.
+    """
+    return sorted(set(ids), key=lambda name: hashlib.sha256(stamp.replace("{}", name).encode()).digest())
+
+
+def held_out_of(count: int) -> int:
+    """How many of so many are held out."""
+    return max(1, round(HELD_OUT * count))
 
 
 def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> Inputs:

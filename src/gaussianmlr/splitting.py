@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.errors import DataError
-from gaussianmlr.sources import ALIASES, HELD_OUT
+from gaussianmlr.sources import ALIASES, held_out_of, in_drawn_order
 
 __all__ = ["Run", "has_test", "parts_of", "runs_of"]
 
@@ -89,19 +88,20 @@ def parts_of(data: RankedData, run: Run, folds: int | None = None) -> Any:
     parts = _names(data)
     ids = np.array(data.ids, dtype=object)
     if "test" not in parts.tolist():
-        pool = _drawn(ids[parts == "train"], f"test {run.seed}")
+        pool = in_drawn_order(ids[parts == "train"], f"test {run.seed}\0{{}}")
         if len(pool) < max(3, folds or 0):
             wanted = f"{folds} folds" if folds and folds > 3 else "a train, a validation and a test part"
             raise DataError(
                 f"{data.source or 'data'}: {len(pool)} instances to learn from; too few for {wanted}"
             )
-        chosen = pool[: _fifth(len(pool))] if run.fold is None else pool[run.fold :: folds]
-        parts[(parts == "train") & np.isin(ids, chosen)] = "test"
+        chosen = pool[: held_out_of(len(pool))] if run.fold is None else pool[run.fold :: folds]
+        parts[(parts == "train") & np.isin(ids, np.array(chosen, dtype=object))] = "test"
     if "validation" not in parts.tolist():
-        pool = _drawn(ids[parts == "train"], f"validation {run.seed} {run.fold}")
+        pool = in_drawn_order(ids[parts == "train"], f"validation {run.seed} {run.fold}\0{{}}")
         if len(pool) < 2:
             raise DataError(f"{data.source or 'data'}: too few instances to train on and to validate")
-        parts[(parts == "train") & np.isin(ids, pool[: _fifth(len(pool))])] = "validation"
+        chosen = pool[: held_out_of(len(pool))]
+        parts[(parts == "train") & np.isin(ids, np.array(chosen, dtype=object))] = "validation"
     return parts
 
 
@@ -109,14 +109,3 @@ def _names(data: RankedData) -> Any:
     if data.split is None:
         return np.full(len(data), "train", dtype=object)
     return np.array([ALIASES.get(name.lower(), name.lower()) for name in data.split.tolist()], dtype=object)
-
-
-def _drawn(ids: Any, salt: str) -> Any:
-    """Different ids in an order that a digest draws: the same with every version of everything."""
-    different = dict.fromkeys(ids.tolist())
-    order = sorted(different, key=lambda name: hashlib.sha256(f"{salt}\0{name}".encode()).digest())
-    return np.array(order, dtype=object)
-
-
-def _fifth(count: int) -> int:
-    return max(1, round(HELD_OUT * count))

@@ -40,11 +40,21 @@ def spread_text(found: Summary | None, between: str = " ± ") -> str:
 def p_text(comparison: Comparison) -> dict[str, str]:
     """The adjusted p-value of every contender against the best, which has none.
 
-    Small ones are cut at what a table can show.
+    Small ones are cut as in `p_shown`.
     """
     found = {one.other: one.adjusted for one in comparison.verdict.against}
-    shown = {name: "<0.001" if p < 0.001 else f"{p:.3f}" for name, p in found.items()}
-    return {name: shown.get(name, "") for name in comparison.ranking}
+    return {name: p_shown(found[name]) if name in found else "" for name in comparison.ranking}
+
+
+def p_shown(p: float) -> str:
+    """A p-value, cut at what a table can show.
+
+    Examples
+    --------
+    >>> p_shown(0.0004), p_shown(0.25)
+    ('<0.001', '0.250')
+    """
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def to_markdown(comparison: Comparison) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gaussianmlr.data.digits import Digits
+from gaussianmlr.data.export import encode_png
 from gaussianmlr.data.recipes import Bytes, Recipes, render
 from gaussianmlr.data.settings import DIGIT_SIDE, Setting
 from gaussianmlr.errors import DataError, shorten
@@ -286,8 +286,4 @@ def _said(found: Prediction, confidence: float) -> dict[str, Any]:
 
 
 def _png(image: Any) -> str:
-    from PIL import Image
-
-    pixels = image[0] if len(image) == 1 else np.moveaxis(image, 0, -1)
-    Image.fromarray(np.ascontiguousarray(pixels)).save(stream := io.BytesIO(), "PNG", compress_level=1)
-    return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
+    return "data:image/png;base64," + base64.b64encode(encode_png(image)).decode()

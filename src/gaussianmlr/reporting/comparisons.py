@@ -17,7 +17,7 @@ from gaussianmlr.reporting.drawing import drawn
 from gaussianmlr.reporting.html import Html, Section, download, element, facts, note, page, section, table
 from gaussianmlr.reporting.recipes import made_with, recipe_section, setting
 from gaussianmlr.splitting import Run
-from gaussianmlr.tabulating import headings, p_text, spread_text, to_csv, to_latex, to_markdown
+from gaussianmlr.tabulating import headings, p_shown, p_text, spread_text, to_csv, to_latex, to_markdown
 
 __all__ = ["Found", "comparison_page", "read_comparison"]
 
@@ -178,8 +178,8 @@ def _tests(comparison: Comparison) -> Section:
         [
             f"{verdict.best} against {one.other}",
             f"{100 * one.difference:+.2f}",
-            _p(one.p),
-            _p(one.adjusted),
+            p_shown(one.p),
+            p_shown(one.adjusted),
             "beyond noise" if one.adjusted < LEVEL else "not told apart",
         ]
         for one in verdict.against
@@ -192,10 +192,6 @@ def _tests(comparison: Comparison) -> Section:
         table("Paired tests of tau-b, in percent", head, rows, numbers={1, 2, 3}, hide=True),
         anchor="tests",
     )
-
-
-def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _picture(comparison: Comparison) -> Section:
