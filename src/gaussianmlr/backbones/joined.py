@@ -71,4 +71,4 @@ def join(names: str, channels: int, settings: dict[str, Any]) -> Joined:
 def _sized(x: Tensor, size: int | None) -> Tensor:
     if size is None or tuple(x.shape[2:]) == (size, size):
         return x
-    return functional.interpolate(x, (size, size), mode="bilinear", align_corners=False)
+    return functional.interpolate(x, (size, size), mode="bilinear", align_corners=False, antialias=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,10 +36,10 @@ from gaussianmlr.training import Watcher
 if TYPE_CHECKING:
     from gaussianmlr.paper.running import Measured, Sources
 
-__all__ = ["FOLDS", "Outputs", "open_photos", "parts_of", "read_outputs", "run_photos"]
+__all__ = ["FOLDS", "Outputs", "open_photos", "parts_of", "photo_features", "read_outputs", "run_photos"]
 
 FOLDS = 5
-_SIDE = 224
+_SIDE = 224  # of pictures, where the backbone has no size of its own
 Ints = npt.NDArray[np.int64]
 
 
@@ -105,10 +105,15 @@ def run_photos(
     recipe = recipe_of(cell)
     data = open_photos(cell, sources)
     parts, protocol = parts_of(cell, data)
-    about = {"protocol": protocol, "source": cell.dataset, "fingerprint": data.fingerprint(files=False)}
-    inputs = _inputs(recipe, data, watcher or Watcher())
+    about: dict[str, Any] = {
+        "protocol": protocol,
+        "source": cell.dataset,
+        "fingerprint": data.fingerprint(files=False),
+    }
+    given = _Given(recipe, data, watcher or Watcher())
+    about["side"] = given.preprocess.size[0]
     for number, part in enumerate(parts):
-        if not _run_part(number, part, recipe, data, inputs, folder, about, accelerator, watcher):
+        if not _run_part(number, part, recipe, given, folder, about, accelerator, watcher):
             return None
     found = read_outputs(folder)
     ranks = data.ranks[found.where]
@@ -116,17 +121,49 @@ def run_photos(
     return Measured(metrics, found.images, found.seconds, about)
 
 
-def _inputs(recipe: Recipe, data: RankedData, watcher: Watcher) -> Tensor | None:
-    """Features of all pictures where they never change, else none."""
-    if recipe.freeze != "all" or recipe.augment != "none":
-        return None
+class _Given:
+    """Pictures as a recipe's network takes them: as features where those never change, else as images."""
+
+    def __init__(self, recipe: Recipe, data: RankedData, watcher: Watcher) -> None:
+        backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
+        self.data, self.preprocess = data, _preprocess(backbone)
+        self.features: Tensor | None = None
+        if recipe.freeze == "all" and recipe.augment == "none":
+            self.features = _features(backbone, self.preprocess, data, watcher.note)
+
+    def rows(self, where: Ints) -> RankedSet:
+        """Some of the pictures, in that order."""
+        if self.features is not None:
+            return Arrays(self.features[torch.from_numpy(where)], self.data.ranks[where])
+        return Pictures(self.data.subset(where), self.preprocess)
+
+
+def photo_features(
+    recipe: Recipe, data: RankedData, progress: Callable[[str], None] = lambda text: None
+) -> Tensor:
+    """What the backbone of a recipe sees in pictures, as it is before any training.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Names the backbone.
+    data : RankedData
+        With images.
+    progress : callable
+        Told in words, four times, how far it is.
+    """
     backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
-    preprocess = _preprocess()
+    return _features(backbone, _preprocess(backbone), data, progress)
+
+
+def _features(
+    backbone: backbones.Backbone, preprocess: Preprocess, data: RankedData, say: Callable[[str], None]
+) -> Tensor:
     said = [0]
 
     def progress(done: int, total: int) -> None:
         if done * 4 // total > said[0] * 4 // total:
-            watcher.note(f"features of {done:,} of {total:,} pictures")
+            say(f"features of {done:,} of {total:,} pictures")
         said[0] = done
 
     assert data.images is not None
@@ -139,17 +176,17 @@ def _inputs(recipe: Recipe, data: RankedData, watcher: Watcher) -> Tensor | None
     )
 
 
-def _preprocess() -> Preprocess:
+def _preprocess(backbone: backbones.Backbone) -> Preprocess:
     # The whole picture: what is cut off may be a label. Backbones bring values into their own range.
-    return Preprocess(size=(_SIDE, _SIDE), crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3)
+    side = backbone.inputs.size or _SIDE
+    return Preprocess(size=(side, side), crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3)
 
 
 def _run_part(
     number: int,
     part: Part,
     recipe: Recipe,
-    data: RankedData,
-    inputs: Tensor | None,
+    given: _Given,
     folder: Path,
     about: Mapping[str, Any],
     accelerator: str,
@@ -165,28 +202,25 @@ def _run_part(
                 return True
         raise DataError(f"{file} was made with other settings or data; remove it, or choose another folder")
 
-    def chosen(rows: Ints) -> RankedSet:
-        if inputs is not None:
-            return Arrays(inputs[torch.from_numpy(rows)], data.ranks[rows])
-        return Pictures(data.subset(rows), _preprocess())
-
     run = folder / f"part-{number}"
     # Nothing is held out, so nothing can be chosen by it; features leave nothing to freeze.
-    chosen_by_nothing = recipe.replace(select="last", freeze=recipe.freeze if inputs is None else "none")
+    chosen_by_nothing = recipe.replace(
+        select="last", freeze=recipe.freeze if given.features is None else "none"
+    )
     fitted = fit(
         chosen_by_nothing,
-        chosen(part.train),
+        given.rows(part.train),
         None,
-        labels=data.labels,
+        labels=given.data.labels,
         out=run,
         fingerprint=made_of,
-        backbone=None if inputs is None else nn.Identity(),
+        backbone=None if given.features is None else nn.Identity(),
         accelerator=accelerator,
         watcher=watcher,
     )
     if fitted.result.interrupted:
         return False
-    outputs = _outputs(fitted.model, chosen(part.test))
+    outputs = _outputs(fitted.model, given.rows(part.test))
     with aside(file) as beside, beside.open("wb") as stream:
         facts: dict[str, Any] = {"images": fitted.result.images, "seconds": fitted.result.seconds}
         facts |= {f"output_{name}": value.numpy() for name, value in outputs.items()}

@@ -1,13 +1,14 @@
-"""Every method and the classic rivals on graded tables, cross-validated over seeds.
+"""The estimators and the classic rivals on data nobody here made, over seeds.
 
-    python benchmarks/tables.py --data FOLDER
+    python benchmarks/estimators.py --data FOLDER --nsid FOLDER
 
-FOLDER holds emotion6.mat, Painting.mat and Movie.mat (label distributions; not shipped). A seed draws a
-training and a test part, the same for every ranker. One JSON a measured cell goes to results/tables/ with its
-recipe, versions and commit; cells that are there are not measured again, and README.md beside them is made
-from them alone.
+FOLDER of --data holds emotion6.mat, Painting.mat and Movie.mat (label distributions; not shipped); that of
+--nsid the natural scenes, whose training images become rows of features by the frozen backbone of the preset
+`cpu`. A seed draws a training and a test part, the same for every ranker. One JSON a measured cell goes to
+results/estimators/ with its recipe, versions and commit; cells that are there are not measured again, and
+README.md beside them is made from them alone.
 
-Bars, on each table over all seeds: GaussianMLR is within noise of the best network, that is not worse by more
+Bars, on each set over all seeds: GaussianMLR is within noise of the best network, that is not worse by more
 than twice the standard error of the paired differences; and it is better than neighbours and the consensus.
 Exits with 1 where a bar is missed, and with 0 where there is no data to measure on.
 """
@@ -25,13 +26,15 @@ import numpy as np
 import sklearn
 
 from gaussianmlr import CalibratedRanker, DummyRanker, GaussianMLR, MultiLabelRanker, NeighbourRanker
-from gaussianmlr.data import read_mat
+from gaussianmlr.data import RankedData, from_arrays, read_mat, read_nsid
 from gaussianmlr.files import write_text
 from gaussianmlr.metrics import evaluate
 from gaussianmlr.model import versions
+from gaussianmlr.paper.photos import photo_features
+from gaussianmlr.presets import preset
 
 ROOT = Path(__file__).parent.parent
-OUT = ROOT / "results" / "tables"
+OUT = ROOT / "results" / "estimators"
 METRICS = ("tau_b", "spearman_rho", "gamma", "hamming_loss", "max1_error", "f1")
 
 
@@ -43,7 +46,12 @@ class Table:
     test: int
 
 
-TABLES = {"Painting": Table(224, 56), "emotion6": Table(1584, 396), "Movie": Table(1000, 500)}
+TABLES = {
+    "Painting": Table(224, 56),
+    "emotion6": Table(1584, 396),
+    "Movie": Table(1000, 500),
+    "NSID": Table(1280, 320),
+}
 NETWORKS = ("gmlr", "ranknet", "crpc", "lsep", "zlpr", "pl", "br")
 RANKERS: dict[str, Any] = {
     "GaussianMLR": GaussianMLR(),
@@ -81,6 +89,20 @@ def measure(data: Any, table: Table, name: str, seed: int) -> dict[str, Any]:
         "versions": {**versions(), "scikit-learn": sklearn.__version__},
         "commit": commit(),
     }
+
+
+def opened(table: str, folder: Path | None, nsid: Path | None) -> RankedData | None:
+    """A set by its name; none where its folder was not given."""
+    if table == "NSID":
+        return None if nsid is None else scene_features(nsid)
+    return None if folder is None else read_mat(folder / f"{table}.mat")
+
+
+def scene_features(folder: Path) -> RankedData:
+    """The training images of the natural scenes as a table; the test images stay unseen."""
+    scenes = read_nsid(folder).subset("train")
+    features = photo_features(preset("cpu", "photo"), scenes, progress=print)
+    return from_arrays(features.numpy(), scenes.ranks, labels=scenes.labels)
 
 
 def commit() -> str:
@@ -122,11 +144,12 @@ def shared_seeds(by_ranker: dict[str, dict[int, dict[str, Any]]]) -> list[int]:
 def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
     """The tables, made from the cells alone."""
     lines = [
-        "# Graded tables",
+        "# Estimators on tables and on features of photographs",
         "",
-        "Made by `benchmarks/tables.py` from the JSON files beside this page, which hold settings, recipes,",
-        "versions and commits. A seed draws training and test rows, the same for every ranker; mean and",
-        "standard deviation over seeds, in percent. Defaults everywhere, chosen on other seeds (from 1000).",
+        "Made by `benchmarks/estimators.py` from the JSON files beside this page, which hold settings,",
+        "recipes, versions and commits. A seed draws training and test rows, the same for every ranker; mean",
+        "and standard deviation over seeds, in percent. Defaults everywhere, chosen on other seeds (1000 on).",
+        "NSID: its training images alone, as features of the frozen backbone of the preset `cpu`.",
     ]
     for table, by_ranker in found.items():
         counts = TABLES[table]
@@ -175,16 +198,17 @@ def bars(by_ranker: dict[str, dict[int, dict[str, Any]]]) -> list[tuple[str, boo
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of the .mat files")
+    parser.add_argument("--nsid", type=Path, help="folder of the natural scenes")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--rankers", nargs="+", choices=RANKERS, default=list(RANKERS))
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    if arguments.data is None:
-        print("no --data FOLDER: nothing to measure on")
-        return 0
     OUT.mkdir(parents=True, exist_ok=True)
     for table in arguments.tables:
-        data = read_mat(arguments.data / f"{table}.mat")
+        data = opened(table, arguments.data, arguments.nsid)
+        if data is None:
+            print(f"{table}: its folder was not given; nothing to measure on")
+            continue
         for seed in range(arguments.seeds):
             for name in arguments.rankers:
                 file = cell(table, name, seed)
