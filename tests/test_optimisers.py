@@ -33,6 +33,24 @@ def test_orthogonalised_has_the_singular_vectors_and_values_about_one(shape: tup
     assert torch.allclose(found, exact, atol=0.4)
 
 
+def iterated(matrix: torch.Tensor) -> torch.Tensor:
+    """The published iteration, in double precision, step by step."""
+    x = matrix.double() / matrix.double().norm()
+    for _ in range(5):
+        gram = x @ x.mT
+        x = 3.4445 * x - 4.7750 * gram @ x + 2.0315 * gram @ gram @ x
+    return x
+
+
+@pytest.mark.parametrize("shape", [(12, 30), (12, 48), (12, 300), (64, 576)])
+@pytest.mark.parametrize("decades", [0.0, 3.0, 6.0])
+def test_wide_and_narrow_matrices_are_iterated_as_published(shape: tuple[int, int], decades: float) -> None:
+    random = torch.Generator().manual_seed(2)
+    scales = torch.logspace(0.0, -decades, shape[0])[:, None]
+    matrix = scales * torch.randn(*shape, generator=random)
+    assert (orthogonalised(matrix).double() - iterated(matrix)).abs().max() < 1e-4
+
+
 def test_orthogonalised_does_not_see_the_size_and_stands_zero() -> None:
     matrix = torch.randn(4, 7, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(orthogonalised(matrix), orthogonalised(1e4 * matrix), atol=1e-5)

@@ -17,6 +17,7 @@ Groups = list[dict[str, Any]]
 # The quintic whose five-fold iteration takes singular values to about one (Jordan and others, 2024).
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
+_WIDE = 4  # columns a row, from which on a matrix is iterated by its Gram matrix: half the time
 _ADAM_SIZE = 0.2  # root mean square of a typical update of Adam, in units of the rate
 
 
@@ -135,9 +136,19 @@ def orthogonalised(matrix: Tensor) -> Tensor:
     tall = matrix.shape[0] > matrix.shape[1]
     x = (matrix.mT if tall else matrix).float()
     x = x / x.norm().clamp(min=1e-7)
-    for _ in range(_ITERATIONS):
-        gram = x @ x.mT
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    gram = x @ x.mT
+    if x.shape[1] < _WIDE * x.shape[0]:
+        for number in range(_ITERATIONS):
+            gram = x @ x.mT if number else gram
+            x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    else:
+        # Every step multiplies x from the left by a polynomial of its Gram matrix, so x itself can wait.
+        product = torch.eye(len(gram), dtype=x.dtype, device=x.device)
+        for _ in range(_ITERATIONS):
+            factor = torch.addmm(gram, gram, gram, beta=b, alpha=c)
+            factor.diagonal().add_(a)
+            product, gram = factor @ product, factor @ gram @ factor
+        x = product @ x
     return (x.mT if tall else x).to(matrix.dtype)
 
 
