@@ -101,7 +101,7 @@ def opened(table: str, folder: Path | None, nsid: Path | None) -> RankedData | N
 def scene_features(folder: Path) -> RankedData:
     """The training images of the natural scenes as a table; the test images stay unseen."""
     scenes = read_nsid(folder).subset("train")
-    features = photo_features(preset("cpu", "photo"), scenes, progress=print)
+    features = photo_features(preset("cpu", "photo"), scenes, say=print)
     return from_arrays(features.numpy(), scenes.ranks, labels=scenes.labels)
 
 
@@ -148,7 +148,7 @@ def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
         "",
         "Made by `benchmarks/estimators.py` from the JSON files beside this page, which hold settings,",
         "recipes, versions and commits. A seed draws training and test rows, the same for every ranker; mean",
-        "and standard deviation over seeds, in percent. Defaults everywhere, chosen on other seeds (1000 on).",
+        "and standard deviation over seeds, in percent. Defaults everywhere, chosen on seeds from 1000.",
         "NSID: its training images alone, as features of the frozen backbone of the preset `cpu`.",
     ]
     for table, by_ranker in found.items():

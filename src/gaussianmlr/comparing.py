@@ -30,7 +30,7 @@ from gaussianmlr.judging import Cell, Comparison
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
 from gaussianmlr.model import versions
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import Source, default_recipe, find_data, open_data
+from gaussianmlr.sources import Source, default_recipe, find_data, open_data, side_of
 from gaussianmlr.splitting import Run, has_test, parts_of, runs_of
 from gaussianmlr.training import Watcher
 
@@ -199,6 +199,8 @@ def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
     if isinstance(plan.data, Setting):
         source = open_data(plan.data, **options)
         return source, source.fingerprint
+    if plan.data.kind == "images" and options.get("image_size") is None:
+        options["image_size"] = side_of(recipe)
     parts = parts_of(plan.data, run, plan.folds)
     listed = "\0".join(f"{name} {part}" for name, part in zip(plan.data.ids or (), parts))
     source = open_data(replace(plan.data, split=parts.astype(np.str_)), **options)

@@ -149,7 +149,8 @@ class Coarse:
             return (images, *rest)
         if images.ndim != 4 or min(images.shape[2:]) < 2:
             raise DataError(
-                f"coarse epochs are for images of 2 x 2 pixels or more, not for inputs {list(images.shape[1:])}"
+                "coarse epochs are for images of 2 x 2 pixels or more, "
+                f"not for inputs {list(images.shape[1:])}"
             )
         # Bytes would round what is dim to black.
         unit = images.float() / 255 if images.dtype == torch.uint8 else images.float()

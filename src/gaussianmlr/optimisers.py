@@ -153,7 +153,9 @@ def orthogonalised(matrix: Tensor) -> Tensor:
 
 
 def hidden_weights(network: nn.Module) -> set[Tensor]:
-    """Weights of linear layers and convolutions, but for the layers of `network.layers`, which give outputs.
+    """Weights of linear layers and convolutions, but for those that give the outputs.
+
+    Those are the last linear layers in every part of `network.layers`.
 
     Examples
     --------
@@ -161,7 +163,9 @@ def hidden_weights(network: nn.Module) -> set[Tensor]:
     >>> [tuple(weight.shape) for weight in hidden_weights(network)]
     [(4, 1, 3, 3)]
     """
-    last = {module for layer in getattr(network, "layers", {}).values() for module in layer.modules()}
+    last = set()
+    for layer in getattr(network, "layers", {}).values():
+        last |= set([module for module in layer.modules() if isinstance(module, nn.Linear)][-1:])
     return {
         module.weight
         for module in network.modules()

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gaussianmlr import backbones
 from gaussianmlr.batches import Arrays, RankedSet, truth_at
 from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Setting
 from gaussianmlr.data.images import read_image
@@ -22,10 +23,11 @@ from gaussianmlr.model import Inputs
 from gaussianmlr.presets import preset
 from gaussianmlr.recipe import Recipe
 
-__all__ = ["Pictures", "Source", "default_recipe", "find_data", "open_data", "scaled"]
+__all__ = ["Pictures", "Source", "default_recipe", "find_data", "open_data", "scaled", "side_of"]
 
 HELD_OUT = 0.2  # of the training data, where nobody set validation data apart
 ALIASES = {"val": "validation", "valid": "validation", "dev": "validation"}
+_SIDE = 224  # of pictures, where the backbone has no size of its own
 _LOOKED_AT = 32  # pictures that say whether all are gray
 
 
@@ -203,6 +205,18 @@ def default_recipe(found: RankedData | Setting, name: str | None = None) -> Reci
     return Recipe(backbone="fast", epochs=30, batch_size=32) if name is None else preset(name, "photo")
 
 
+def side_of(recipe: Recipe) -> int:
+    """Height and width that pictures are brought to for a recipe: those its backbone was made for, or 224.
+
+    Examples
+    --------
+    >>> side_of(Recipe(backbone="resnet18"))
+    224
+    """
+    backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
+    return backbone.inputs.size or _SIDE
+
+
 def open_data(
     found: RankedData | Setting | str | os.PathLike[str],
     *,
@@ -224,7 +238,7 @@ def open_data(
     digits : str
         Of Ranked MNIST: where its digits come from.
     image_size : int, optional
-        Of pictures: height and width that they are brought to, 224 if left out.
+        Of pictures: height and width that they are brought to, 224 if left out; see `side_of`.
     channels : {1, 3}, optional
         Of pictures: gray or colour. Gray if left out and the first ones are gray.
     rankers : {"aggregate", "all"}
@@ -331,7 +345,7 @@ def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> 
     assert train.images is not None
     if channels is None:
         channels = 1 if all(_is_gray(file) for file in train.images[:_LOOKED_AT]) else 3
-    return _image_inputs(image_size or 224, channels)
+    return _image_inputs(image_size or _SIDE, channels)
 
 
 def _image_inputs(side: int, channels: int) -> Inputs:

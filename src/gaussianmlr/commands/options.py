@@ -41,7 +41,8 @@ Epochs = Annotated[int | None, typer.Option(help="Passes over the training data.
 Size = Annotated[int | None, typer.Option(help="Ranked MNIST: training images an epoch.")]
 Digits = Annotated[str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")]
 ImageSize = Annotated[
-    int | None, typer.Option(help="Pictures: height and width they are brought to; 224 without it.")
+    int | None,
+    typer.Option(help="Pictures: height and width they are brought to; the backbone's own without it."),
 ]
 Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); found out without it.")]
 Threshold = Annotated[float | None, typer.Option(help="Read label columns as grades: relevant above this.")]

