@@ -10,7 +10,7 @@ from gaussianmlr import DataError
 from gaussianmlr.batches import Arrays
 from gaussianmlr.checkpoints import RunFolder
 from gaussianmlr.data import Augment, RankedMNIST, Setting
-from gaussianmlr.epochs import Augmented, Coarse, Fresh, for_training
+from gaussianmlr.epochs import Augmented, Fresh, for_training
 from gaussianmlr.fitting import fit
 from gaussianmlr.presets import preset
 from gaussianmlr.recipe import Recipe
@@ -157,41 +157,3 @@ def test_a_run_from_before_a_field_was_there_goes_on(tmp_path):
     RunFolder(tmp_path / "run", Recipe(), {"labels": 2})
     with pytest.raises(DataError, match="fresh = False, not True"):
         RunFolder(tmp_path / "run", Recipe(fresh=True), {"labels": 2})
-
-
-def test_coarse_images_are_means_of_four_pixels_in_the_first_epochs_alone():
-    data = drawn()
-    coarse = Coarse(Fresh(data), 2)
-    images, ranks = coarse.tensors_at([4, 7], epoch=1)
-    whole = data.fresh(1).tensors([4, 7])
-    for row, column in ((0, 0), (10, 13), (23, 23)):
-        square = whole[0][:, :, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2].double() / 255
-        assert torch.allclose(images[:, :, row, column].double(), square.mean((2, 3)), atol=1e-6)
-    assert torch.equal(ranks, whole[1])
-    assert torch.equal(coarse.tensors_at([4], epoch=2)[0], data.fresh(2).tensors([4])[0])
-
-
-def test_a_run_with_coarse_epochs_keeps_the_whole_size_and_goes_on_bit_for_bit(tmp_path, validation):
-    recipe = RECIPE.replace(method="gmlr", augment="none", epochs=3, coarse_epochs=2)
-    seen = []
-
-    class Sizes(Watcher):
-        def step(self, loss):
-            seen.append(loss)
-
-    whole = fit(recipe, drawn(), validation, labels=drawn().labels, out=tmp_path / "whole", watcher=Sizes())
-    assert whole.model.inputs["size"] == [48, 48]
-    with pytest.raises(RuntimeError):
-        fit(recipe, drawn(), validation, labels=drawn().labels, out=tmp_path / "cut", watcher=Crash(5))
-    again = fit(recipe, drawn(), validation, labels=drawn().labels, out=tmp_path / "cut")
-    for one, other in zip(whole.model.network.parameters(), again.model.network.parameters()):
-        assert torch.equal(one, other)
-    assert len(seen) == 9
-
-
-def test_rows_of_a_table_cannot_be_coarse():
-    data = for_training(Arrays(np.zeros((4, 3)), np.ones((4, 2), int)), Recipe(coarse_epochs=1))
-    with pytest.raises(DataError, match=r"coarse epochs are for images .* not for inputs \[3\]"):
-        data.tensors_at([0])
-    with pytest.raises(DataError, match="coarse_epochs is -1"):
-        Recipe(coarse_epochs=-1)

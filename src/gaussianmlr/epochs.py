@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from gaussianmlr.batches import RankedSet, fetch
 from gaussianmlr.data import Augment
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.recipe import Recipe
 
-__all__ = ["Augmented", "Coarse", "Fresh", "for_training"]
+__all__ = ["Augmented", "Fresh", "for_training"]
 
 
 class Fresh:
@@ -108,57 +107,8 @@ class Augmented:
         return (changed, *rest)
 
 
-class Coarse:
-    """A set of images that come at half their height and width in its first epochs.
-
-    A convolution costs a quarter there, and what is learned serves the whole images later.
-
-    Parameters
-    ----------
-    data : RankedSet
-        Images [channels, height, width], bytes or floats.
-    epochs : int
-        How many of the first epochs are coarse.
-
-    Examples
-    --------
-    >>> from gaussianmlr.data import RankedMNIST
-    >>> data = Coarse(RankedMNIST("gray-s", "train", size=10, digits="embedded"), epochs=1)
-    >>> [tuple(data.tensors_at([3], epoch=epoch)[0].shape) for epoch in (0, 1)]
-    [(1, 1, 112, 112), (1, 1, 224, 224)]
-    """
-
-    def __init__(self, data: RankedSet, epochs: int) -> None:
-        self.data, self.epochs = data, epochs
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.data[index]
-
-    def set_epoch(self, epoch: int) -> None:
-        """Hand the epoch on to a set that wants to know it."""
-        if hasattr(self.data, "set_epoch"):
-            self.data.set_epoch(epoch)
-
-    def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
-        """Some instances, as they are in an epoch."""
-        images, *rest = fetch(self.data, list(indices), epoch)
-        if epoch >= self.epochs:
-            return (images, *rest)
-        if images.ndim != 4 or min(images.shape[2:]) < 2:
-            raise DataError(
-                "coarse epochs are for images of 2 x 2 pixels or more, "
-                f"not for inputs {list(images.shape[1:])}"
-            )
-        # Bytes would round what is dim to black.
-        unit = images.float() / 255 if images.dtype == torch.uint8 else images.float()
-        return (functional.avg_pool2d(unit, 2), *rest)
-
-
 def for_training(data: RankedSet, recipe: Recipe) -> RankedSet:
-    """Training data as a recipe wants it: fresh, augmented, coarse at first, or as it is.
+    """Training data as a recipe wants it: fresh, augmented, or as it is.
 
     Examples
     --------
@@ -169,12 +119,8 @@ def for_training(data: RankedSet, recipe: Recipe) -> RankedSet:
     """
     if recipe.fresh:
         data = Fresh(data)
-    if recipe.augment != "none":
-        data = _augmented(data, recipe)
-    return Coarse(data, recipe.coarse_epochs) if recipe.coarse_epochs else data
-
-
-def _augmented(data: RankedSet, recipe: Recipe) -> Augmented:
+    if recipe.augment == "none":
+        return data
     for name, value in recipe.augment_settings.items():
         if name not in ("operations", "magnitude", "bins") or type(value) is not int:
             raise DataError(

@@ -114,9 +114,8 @@ def fit(
     if len(data) == 0:
         raise DataError("expected at least one instance to train on, got none")
     fingerprint = fingerprint or f"{_fingerprint(data)} {_fingerprint(validation)}"
-    first = fetch(data, [0])  # as the model will take it: what training changes is for training alone
     data = for_training(data, recipe)
-    fetch(data, [0])  # what cannot be changed as asked is said before anything is written
+    first = fetch(data, [0])
     width = first[1].shape[-1]
     if width != len(labels):
         raise DataError(f"the data has ranks for {width} labels, but {len(labels)} labels are named")

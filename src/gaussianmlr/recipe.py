@@ -84,9 +84,6 @@ class Recipe:
     fresh: bool = _about(
         False, "Draw new training instances each epoch, where data is drawn: Ranked MNIST without repeats."
     )
-    coarse_epochs: int = _about(
-        0, "So many of the first epochs see images at half their height and width, at a quarter of the cost."
-    )
     augment: Literal["none", "randaugment"] = _about("none", "How training images are changed at random.")
     augment_settings: dict[str, Any] = _about(
         {}, "Of randaugment: operations (3), magnitude (10) of bins (40)."
@@ -97,7 +94,7 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, kind in typing.get_type_hints(type(self)).items():
             object.__setattr__(self, name, _fit(name, getattr(self, name), kind))
-        for name in ("seed", "workers", "coarse_epochs"):
+        for name in ("seed", "workers"):
             if getattr(self, name) < 0:
                 raise DataError(f"{name} is {getattr(self, name)}; expected 0 or more")
         for name in ("epochs", "batch_size", "accumulate", "decay_every"):
