@@ -153,9 +153,7 @@ def orthogonalised(matrix: Tensor) -> Tensor:
 
 
 def hidden_weights(network: nn.Module) -> set[Tensor]:
-    """Weights of linear layers and convolutions, but for those that give the outputs.
-
-    Those are the last linear layers in every part of `network.layers`.
+    """Weights of linear layers and convolutions, but for the layers of `network.layers`, which give outputs.
 
     Examples
     --------
@@ -163,9 +161,7 @@ def hidden_weights(network: nn.Module) -> set[Tensor]:
     >>> [tuple(weight.shape) for weight in hidden_weights(network)]
     [(4, 1, 3, 3)]
     """
-    last = set()
-    for layer in getattr(network, "layers", {}).values():
-        last |= set([module for module in layer.modules() if isinstance(module, nn.Linear)][-1:])
+    last = {module for layer in getattr(network, "layers", {}).values() for module in layer.modules()}
     return {
         module.weight
         for module in network.modules()
