@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import oracles
-from gaussianmlr import DataError, _pairs, losses
+from gaussianmlr import DataError, losses
+from gaussianmlr.losses import pairs
 
 # name, number of outputs of K labels, function of (outputs, ranks, **settings), oracle
 LABELS = 6
@@ -197,7 +198,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch):
     outputs, ranks = random_outputs("gmlr"), random_ranks()
     results = []
     for block in (1, 7, 1 << 20):
-        monkeypatch.setattr(_pairs, "BLOCK", block)
+        monkeypatch.setattr(pairs, "BLOCK", block)
         mu, logvar = (part.clone().requires_grad_() for part in outputs)
         value = losses.gmlr(mu, logvar, ranks, reduction="none")
         value.sum().backward()
@@ -208,7 +209,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch):
 
 def test_pair_counts_against_a_double_loop():
     ranks = random_ranks(50)
-    assert _pairs.pair_counts(ranks).tolist() == [len(oracles.ordered_pairs(row)) for row in ranks.tolist()]
+    assert pairs.pair_counts(ranks).tolist() == [len(oracles.ordered_pairs(row)) for row in ranks.tolist()]
 
 
 def test_the_gauge_does_not_change_the_loss():

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gaussianmlr.losses.weighting import NOWHERE, Weights
 from gaussianmlr.normal import log_cdf, log_cdf_and_slope
-from gaussianmlr.weighting import NOWHERE, Weights
 
 BLOCK = 1 << 17  # elements compared at once: small enough for the cache, large enough for the cores
 
