@@ -2,7 +2,7 @@
 
 import pytest
 
-from gaussianmlr import DataError
+from gaussianmlr import DataError, GaussianMLR
 from gaussianmlr.model import build
 from gaussianmlr.presets import PRESETS, preset
 
@@ -16,6 +16,12 @@ def test_the_papers_settings():
     assert (recipe.backbone, recipe.head, recipe.clip) == ("resnet18", "linear", None)
     photo = preset("paper", "photo")
     assert (photo.epochs, photo.decay_every, photo.freeze) == (200, 5, "all")
+    assert recipe.method_settings == photo.method_settings == {"supervision": "strong", "bound": 50.0}
+
+
+def test_tables_are_trained_as_by_the_estimator():
+    ours = GaussianMLR(epochs=1).fit([[0.0], [1.0], [2.0], [3.0]] * 5, [["a"], ["b", "a"]] * 10)
+    assert preset("cpu", "table").method_settings == ours.model_.recipe.method_settings
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -30,6 +36,13 @@ def test_presets_build(name, kind, method):
     assert made.name == method
     assert made.supervision == "weak"
     assert sum(p.numel() for p in network.parameters()) > 1000
+
+
+@pytest.mark.parametrize("kind", ["canvas", "photo"])
+def test_two_stages_have_the_budget_of_one(kind):
+    one, two = preset("cpu", kind, method="gmlr"), preset("cpu", kind, method="lsep")
+    assert two.epochs_of(0) + two.epochs_of(1) == one.epochs_of(0)
+    assert preset("paper", kind, method="lsep").epochs_of(1) == preset("paper", kind).epochs
 
 
 def test_unknown_names():

@@ -122,6 +122,24 @@ def test_muon_goes_on_bit_for_bit(tmp_path):
     assert same(whole.network.state_dict(), again.network.state_dict())
 
 
+def test_later_stages_may_be_shorter_and_go_on_bit_for_bit(tmp_path):
+    class Stopping(Watcher):
+        def begin(self, stage, epoch, epochs, steps, done):
+            assert epochs == {"ranking": 3, "threshold": 2}[stage]
+            if (stage, epoch) == ("threshold", 1):
+                raise RuntimeError("power cut")
+
+    recipe = {"epochs": 3, "later_epochs": 2}
+    whole = training_run.run("lsep", tmp_path / "whole", **recipe)
+    assert [row["stage"] for row in whole.history] == ["ranking"] * 3 + ["threshold"] * 2
+    assert whole.history[2]["rate"] < 0.02 * whole.history[1]["rate"]  # every stage has a cycle of its own
+    assert whole.history[4]["rate"] < 0.02 * whole.history[3]["rate"]
+    with pytest.raises(RuntimeError):
+        training_run.run("lsep", tmp_path / "cut", watcher=Stopping(), **recipe)
+    again = training_run.run("lsep", tmp_path / "cut", **recipe)
+    assert same(whole.network.state_dict(), again.network.state_dict())
+
+
 def test_a_finished_run_is_not_run_again(tmp_path):
     first = training_run.run("gmlr", tmp_path / "run")
     second = training_run.run("gmlr", tmp_path / "run")

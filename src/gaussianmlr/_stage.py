@@ -66,12 +66,12 @@ class StageParts:
             self.average.load_state_dict(state["average"])
 
 
-def make_schedule(optimiser: Optimizer, recipe: Recipe, steps: int) -> LRScheduler:
-    """The rate of every step, by the recipe."""
+def make_schedule(optimiser: Optimizer, recipe: Recipe, steps: int, epochs: int) -> LRScheduler:
+    """The rate of every step of a stage, by the recipe."""
     if recipe.schedule == "one-cycle":
         rates: Sequence[float] = [group["lr"] for group in optimiser.param_groups]
         return torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, max_lr=list(rates), total_steps=max(2, steps * recipe.epochs), cycle_momentum=False
+            optimiser, max_lr=list(rates), total_steps=max(2, steps * epochs), cycle_momentum=False
         )
     factor = recipe.decay if recipe.schedule == "exponential" else 1.0
     return torch.optim.lr_scheduler.StepLR(optimiser, step_size=steps * recipe.decay_every, gamma=factor)

@@ -78,12 +78,18 @@ def preset(name: str, kind: Kind, *, method: str = "gmlr", supervision: str = "s
     if kind not in ("canvas", "photo", "table"):
         raise DataError(f"kind is 'canvas', 'photo' or 'table', not {kind!r}")
     settings: dict[str, object] = {"supervision": supervision}
-    if name == "paper" and method == "gmlr":
+    if method == "gmlr" and name == "paper":
         settings["bound"] = 50.0
+    elif method == "gmlr":
+        # As in the estimators; a canvas has digits enough to settle its own scale.
+        settings |= {"balance": "comparisons", **({} if kind == "canvas" else {"gauge": "canonical"})}
     if name == "smoke":
         recipe = _RECIPES["cpu", kind].replace(epochs=1, batch_size=16, patience=None)
         if kind == "photo":
             recipe = recipe.replace(backbone="efficientnet-lite0")
     else:
         recipe = _RECIPES[cast(Preset, name), kind]
+    if method == "lsep" and name == "cpu" and kind != "table":
+        # Thresholds are one layer on a network that stands still: an eighth of one equal budget.
+        recipe = recipe.replace(epochs=recipe.epochs * 7 // 8, later_epochs=recipe.epochs // 8)
     return recipe.replace(method=method, method_settings=settings)

@@ -52,6 +52,9 @@ class Recipe:
     )
     backbone_rate: float = _about(1.0, "Rate of the backbone, as a multiple of that of the head.")
     epochs: int = _about(10, "Passes over the training data, in every stage of the method.")
+    later_epochs: int | None = _about(
+        None, "Passes in stages after the first; as many as in the first without it."
+    )
     batch_size: int = _about(64, "Instances a step, over all devices together.")
     accumulate: int = _about(1, "Parts a batch is cut into, where memory is short; the step stays the same.")
     optimizer: Literal["adamw", "adam", "muon"] = _about(
@@ -106,8 +109,20 @@ class Recipe:
         for name, value in {**self.label_weights, "order_weight": self.order_weight}.items():
             if type(value) not in (int, float) or not 0 <= value < float("inf"):
                 raise DataError(f"the weight of {name} is {shorten(value)}; expected a number from 0 up")
+        if self.later_epochs is not None and self.later_epochs < 1:
+            raise DataError(f"later_epochs is {self.later_epochs}; expected 1 or more, or none")
         if self.average is not None and not 0 < self.average < 1:
             raise DataError(f"average is {self.average}; expected a number between 0 and 1, or none")
+
+    def epochs_of(self, stage: int) -> int:
+        """Passes over the training data in a stage, counted from 0.
+
+        Examples
+        --------
+        >>> [Recipe(epochs=7, later_epochs=1).epochs_of(stage) for stage in (0, 1)]
+        [7, 1]
+        """
+        return self.epochs if stage == 0 or self.later_epochs is None else self.later_epochs
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for JSON."""

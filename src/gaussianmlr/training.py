@@ -225,7 +225,7 @@ class _Run:
         if state is not None:
             parts.load(state, begins=standing.epoch == standing.batch == 0)
         # Asked before an epoch, not after: a run that was cut at the end of its patience has ended.
-        while standing.epoch < self.recipe.epochs and not self._out_of_patience():
+        while standing.epoch < self.recipe.epochs_of(number) and not self._out_of_patience():
             self._epoch(number, parts)
             if self.stopping:
                 self._save(parts)
@@ -239,7 +239,8 @@ class _Run:
 
     def _epoch(self, number: int, parts: StageParts) -> None:
         standing, recipe, stage = self.standing, self.recipe, self.method.stages[number]
-        self.watcher.begin(stage.name, standing.epoch, recipe.epochs, self.steps, standing.batch)
+        epochs = recipe.epochs_of(number)
+        self.watcher.begin(stage.name, standing.epoch, epochs, self.steps, standing.batch)
         order = epoch_order(len(self.data), recipe.seed, number, standing.epoch)
         device, world = self.fabric.device, self.fabric.world_size
         started = saved = time.monotonic()
@@ -346,7 +347,7 @@ class _Run:
 
     def _passes(self) -> int:
         """Passes over the data before this one, those of earlier stages too."""
-        return self.standing.stage * self.recipe.epochs + self.standing.epoch
+        return sum(map(self.recipe.epochs_of, range(self.standing.stage))) + self.standing.epoch
 
     def _out_of_patience(self) -> bool:
         stale = self.standing.epoch - (self.standing.best_epoch or 0)
@@ -376,7 +377,7 @@ class _Run:
         if not groups:
             raise DataError("nothing is left to train: every layer is frozen")
         optimiser = make_optimiser(recipe, self.network, groups)
-        return optimiser, make_schedule(optimiser, recipe, self.steps)
+        return optimiser, make_schedule(optimiser, recipe, self.steps, recipe.epochs_of(self.standing.stage))
 
     @contextmanager
     def _stop_on_interrupt(self) -> Iterator[None]:

@@ -120,6 +120,13 @@ def test_images_never_repeat_and_seeds_differ():
     assert (data.validation.batch([5]).images == other.validation.batch([5]).images).all()
 
 
+def test_stages_share_the_images():
+    cell = Cell("gray-s", "lsep", "strong", "cpu", images=40)
+    recipe = recipe_of(cell)
+    assert (recipe.epochs, recipe.later_epochs) == (7, 1)
+    assert len(open_canvases(cell, recipe, "embedded").train) * 8 == 40
+
+
 def test_the_papers_images_repeat_and_share_digits():
     cell = Cell("color-b", "lsep", "weak", "paper", seed=2)
     recipe = recipe_of(cell)

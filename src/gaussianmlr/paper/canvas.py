@@ -10,6 +10,7 @@ from typing import Any
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.data.digits import Digits, load_digits
 from gaussianmlr.data.idx import OFFICIAL, DigitSplit
+from gaussianmlr.methods import make
 from gaussianmlr.paper.cells import Cell
 from gaussianmlr.recipe import Recipe
 
@@ -58,7 +59,10 @@ def open_canvases(cell: Cell, recipe: Recipe, source: str = "auto") -> Canvases:
     sizes = SIZES[cell.preset]
     images = cell.images or sizes.images
     digits, unseen = load_digits("train", source), load_digits("test", source)
-    size = max(1, round(images / recipe.epochs))
+    # Where a recipe says how long later stages are, all stages share the images; else each has them all.
+    stages = len(make(recipe.method, **recipe.method_settings).stages)
+    passes = recipe.epochs + (recipe.later_epochs or 0) * (stages - 1)
+    size = max(1, round(images / passes))
     # The paper draws one set for all runs; where images never repeat, every seed has its own.
     seed = cell.seed if recipe.fresh else 0
     shared = cell.preset == "paper"

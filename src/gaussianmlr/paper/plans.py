@@ -22,6 +22,7 @@ RIVALS = (("ranknet", "strong"), ("zlpr", "strong"), ("pl", "strong"), ("br", "w
 # What differs from the preset in the ablation, with the methods it is tried on.
 ABLATIONS = (
     ("head=linear", ("gmlr", "crpc")),
+    ("method_settings.balance=parts", ("gmlr",)),  # the paper's
     ("method_settings.gauge=canonical", ("gmlr",)),
     ("method_settings.ties=losses", ("crpc",)),  # with published votes: what the paper's rows are made of
 )
