@@ -13,6 +13,7 @@ from commanding import ENVIRONMENT, LABELS, command, gmlr, make_table
 from gaussianmlr.cli import app
 from gaussianmlr.commands.settings import recipe_of
 from gaussianmlr.errors import DataError
+from gaussianmlr.model import load
 from gaussianmlr.recipe import Recipe
 
 QUICK = ("--epochs", "40", "--set", "batch_size=16", "--set", "backbone_settings.norm=batch")
@@ -64,6 +65,29 @@ def test_who_trains_pictures_from_nothing_is_told_of_the_preset(table, tmp_path)
     assert "--preset cpu stands on networks that know photographs" in result.output
     result, _ = inside("train", table, "--out", tmp_path / "table", "--epochs", 1)
     assert "--preset" not in result.output
+
+
+def test_pictures_come_at_the_size_of_the_backbone(tmp_path, monkeypatch):
+    """A backbone made for 48 x 48 gets that, in training and from the saved model; an option says otherwise."""
+    (tmp_path / "small_backbone.py").write_text(
+        "from gaussianmlr.backbones.base import Inputs\n"
+        "from gaussianmlr.backbones.fast import Fast\n"
+        "class Small(Fast):\n"
+        "    def __init__(self, channels=3):\n"
+        "        super().__init__(channels, widths=(4, 4), blocks=(1,))\n"
+        "        self.inputs = Inputs.of_values(channels, 'unit', size=48)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "pictures").mkdir()
+    lines = ["image,ranking"]
+    for number in range(6):
+        Image.new("RGB", (64, 40), (40 * number, 0, 9)).save(tmp_path / "pictures" / f"{number}.png")
+        lines.append(f"{number}.png,sky > sea")
+    (tmp_path / "pictures" / "manifest.csv").write_text("\n".join(lines))
+    arguments = ("--epochs", 1, "--backbone", "small_backbone:Small", "--set", "head=linear", "--quiet")
+    for name, extra, side in (("own", (), 48), ("said", ("--image-size", 32), 32)):
+        inside("train", tmp_path / "pictures", "--out", tmp_path / name, *arguments, *extra)
+        assert load(tmp_path / name / "model").inputs["size"] == [side, side]
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(run, table, tmp_path):
