@@ -68,7 +68,7 @@ def test_who_trains_pictures_from_nothing_is_told_of_the_preset(table, tmp_path)
 
 
 def test_pictures_come_at_the_size_of_the_backbone(tmp_path, monkeypatch):
-    """A backbone made for 48 x 48 gets that, in training and from the saved model; an option says otherwise."""
+    """A backbone made for 48 x 48 gets that, and its model keeps it; an option says otherwise."""
     (tmp_path / "small_backbone.py").write_text(
         "from gaussianmlr.backbones.base import Inputs\n"
         "from gaussianmlr.backbones.fast import Fast\n"
