@@ -89,7 +89,7 @@ def preset(name: str, kind: Kind, *, method: str = "gmlr", supervision: str = "s
             recipe = recipe.replace(backbone="efficientnet-lite0")
     else:
         recipe = _RECIPES[cast(Preset, name), kind]
-    if method == "lsep" and name == "cpu" and kind != "table":
-        # Thresholds are one layer on a network that stands still: an eighth of one equal budget.
+    if method == "lsep" and name == "cpu" and kind == "canvas":
+        # Images are the budget. Thresholds are one layer on a network that stands still: an eighth of it.
         recipe = recipe.replace(epochs=recipe.epochs * 7 // 8, later_epochs=recipe.epochs // 8)
     return recipe.replace(method=method, method_settings=settings)
