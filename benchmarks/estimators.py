@@ -50,7 +50,7 @@ TABLES = {
     "Painting": Table(224, 56),
     "emotion6": Table(1584, 396),
     "Movie": Table(1000, 500),
-    "NSID": Table(1280, 320),
+    "NSID": Table(1279, 320),
 }
 NETWORKS = ("gmlr", "ranknet", "crpc", "lsep", "zlpr", "pl", "br")
 RANKERS: dict[str, Any] = {
@@ -66,6 +66,8 @@ RIVALS = [name for name in NETWORKS if name != "gmlr"]
 def measure(data: Any, table: Table, name: str, seed: int) -> dict[str, Any]:
     """Fit on the seed's training rows, measure on its test rows."""
     order = np.random.default_rng(seed).permutation(len(data))
+    if len(data) < table.train + table.test:
+        raise SystemExit(f"{data.source}: {len(data):,} rows; expected {table.train + table.test:,} or more")
     test, train = order[: table.test], order[table.test : table.test + table.train]
     ranker = RANKERS[name]
     settings = {key: value for key, value in ranker.get_params().items() if value is not None}
@@ -203,6 +205,9 @@ def main() -> int:
     parser.add_argument("--rankers", nargs="+", choices=RANKERS, default=list(RANKERS))
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
+    if arguments.data is None and arguments.nsid is None:
+        print("neither --data FOLDER nor --nsid FOLDER: nothing to measure on")
+        return 0
     OUT.mkdir(parents=True, exist_ok=True)
     for table in arguments.tables:
         data = opened(table, arguments.data, arguments.nsid)

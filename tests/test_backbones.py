@@ -5,8 +5,10 @@ import re
 import sys
 import types
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
@@ -528,6 +530,23 @@ def test_members_of_joined_backbones_see_their_own_size():
     assert [member.shape for member in joined.members] == [(24, 24), (32, 32), (24, 24)]
     assert torch.allclose(found, torch.full((1, 3), 0.5))
     assert joined.inputs.size == 32
+
+
+def test_joined_backbones_shrink_pictures_as_files_are_read():
+    class Kept(backbones.Backbone):
+        def __init__(self, size):
+            super().__init__(1, backbones.Inputs(1, size=size), is_map=False)
+
+        def extract(self, x):
+            self.seen = x
+            return x.mean((1, 2, 3))[:, None]
+
+    checkered = (np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)
+    joined = backbones.Joined([Kept(20), Kept(32)])
+    joined(torch.from_numpy(checkered)[None, None])
+    read = Image.fromarray(checkered).resize((20, 20), Image.Resampling.BILINEAR)
+    found = 255 * joined.members[0].seen[0, 0].numpy()
+    assert np.abs(found - np.asarray(read, dtype=float)).max() < 2  # PIL rounds to bytes, twice
 
 
 def test_the_last_parts_of_joined_backbones_are_freed_first():

@@ -76,6 +76,9 @@ def test_pictures_come_at_the_size_of_the_backbone(tmp_path, monkeypatch):
         "    def __init__(self, channels=3):\n"
         "        super().__init__(channels, widths=(4, 4), blocks=(1,))\n"
         "        self.inputs = Inputs.of_values(channels, 'unit', size=48)\n"
+        "def gray(channels=1):\n"
+        "    from torch import nn\n"
+        "    return nn.Sequential(nn.Conv2d(1, 4, 9, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten())\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "pictures").mkdir()
@@ -85,7 +88,8 @@ def test_pictures_come_at_the_size_of_the_backbone(tmp_path, monkeypatch):
         lines.append(f"{number}.png,sky > sea")
     (tmp_path / "pictures" / "manifest.csv").write_text("\n".join(lines))
     arguments = ("--epochs", 1, "--backbone", "small_backbone:Small", "--set", "head=linear", "--quiet")
-    for name, extra, side in (("own", (), 48), ("said", ("--image-size", 32), 32)):
+    gray = ("--backbone", "small_backbone:gray", "--channels", 1)
+    for name, extra, side in (("own", (), 48), ("said", ("--image-size", 32), 32), ("gray", gray, 224)):
         inside("train", tmp_path / "pictures", "--out", tmp_path / name, *arguments, *extra)
         assert load(tmp_path / name / "model").inputs["size"] == [side, side]
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
+from PIL import Image
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
 
@@ -244,8 +245,39 @@ def test_cells_that_were_changed_are_refused(tmp_path):
     with pytest.raises(DataError, match="are not of the same parts of the data"):
         compare(**again)
     file.write_text(json.dumps(json.loads(text) | {"seed": 7}))
-    with pytest.raises(DataError, match="holds 7, not 0"):
+    with pytest.raises(DataError, match="has seed = 7, not 0"):
         compare(**again)
+
+
+def test_cells_of_before_a_field_was_added_still_count(tmp_path):
+    again = {"data": make_data(), "contenders": ["gmlr", "br"], "out": tmp_path, "seeds": 1, "recipe": QUICK}
+    first = compare(**again)
+    for file in [tmp_path / "plan.json", *(tmp_path / "cells").glob("*.json")]:
+        facts = json.loads(file.read_text())
+        recipe = facts["recipe"] if "recipe" in facts else facts["about"]["recipe"]
+        del recipe["later_epochs"]
+        file.write_text(json.dumps(facts))
+    assert [cell.metrics for cell in compare(**again).cells] == [cell.metrics for cell in first.cells]
+    recipe["epochs"] = 9
+    file.write_text(json.dumps(facts))
+    with pytest.raises(DataError, match="has epochs = 9, not 2; remove it to train it again"):
+        compare(**again)
+
+
+def test_pictures_are_compared_at_the_size_of_the_backbone(tmp_path):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    lines = ["image,ranking"]
+    for number in range(12):
+        Image.new("L", (40, 30), 20 * number).save(pictures / f"{number}.png")
+        lines.append(f"{number}.png,{'sky > sea' if number % 2 else 'sea'}")
+    (pictures / "manifest.csv").write_text("\n".join(lines))
+    spy, recipe = Spy(), Recipe(backbone_settings={"widths": [4, 4], "blocks": [1]})
+    for out, options, side in (("own", {}, 224), ("said", {"image_size": 32}, 32)):
+        compare(pictures, [spy], out=tmp_path / out, recipe=recipe, seeds=1, **options)
+        assert fetch(spy.tasks[-1].source.test, [0])[0].shape == (1, 1, side, side)
+        opening = json.loads((tmp_path / out / "plan.json").read_text())["opening"]
+        assert (opening["image_size"], opening["channels"]) == (side, 1)
 
 
 def test_a_plan_of_which_nothing_was_done_binds_nobody(tmp_path):

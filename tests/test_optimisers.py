@@ -51,6 +51,26 @@ def test_wide_and_narrow_matrices_are_iterated_as_published(shape: tuple[int, in
     assert (orthogonalised(matrix).double() - iterated(matrix)).abs().max() < 1e-4
 
 
+def test_matmuls_of_few_bits_are_not_multiplied_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix of rank one and a little noise, with the operands of products rounded as bfloat16 does."""
+    random = torch.Generator().manual_seed(3)
+    noise = torch.randn(64, 576, generator=random)
+    matrix = torch.randn(64, 1, generator=random) @ torch.randn(1, 576, generator=random) + 1e-3 * noise
+
+    def rounded(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return torch.mm(one.bfloat16().float(), other.bfloat16().float())
+
+    def rounded_sum(
+        add: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, beta: float = 1, alpha: float = 1
+    ) -> torch.Tensor:
+        return beta * add + alpha * rounded(one, other)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", rounded)
+    monkeypatch.setattr(torch, "addmm", rounded_sum)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "medium")
+    assert torch.linalg.svdvals(orthogonalised(matrix)).max() < 1.5
+
+
 def test_orthogonalised_does_not_see_the_size_and_stands_zero() -> None:
     matrix = torch.randn(4, 7, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(orthogonalised(matrix), orthogonalised(1e4 * matrix), atol=1e-5)

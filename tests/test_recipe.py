@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from gaussianmlr import DataError
+from gaussianmlr.commands.settings import recipe_of
 from gaussianmlr.recipe import Recipe
 
 CHANGED = Recipe(
@@ -66,6 +67,27 @@ def test_files_that_are_no_recipes(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(DataError, match="expected named fields"):
         Recipe.read(tmp_path / "list.json")
+
+
+def test_settings_are_not_inherited_by_another_method_backbone_or_head(tmp_path):
+    base = Recipe(
+        method_settings={"balance": "comparisons"},
+        backbone_settings={"curves": True},
+        head_settings={"hidden": 9},
+    )
+    assert base.replace(method="lsep", head="linear").to_dict() == {
+        **base.to_dict(),
+        "method": "lsep",
+        "method_settings": {},
+        "head": "linear",
+        "head_settings": {},
+    }
+    assert base.replace(backbone="mlp", backbone_settings={"width": 3}).backbone_settings == {"width": 3}
+    assert base.replace(method="gmlr") == base
+    (tmp_path / "other.toml").write_text('method = "crpc"')
+    assert Recipe.read(tmp_path / "other.toml", base).method_settings == {}
+    assert recipe_of(base, settings=["method=lsep"]).method_settings == {}
+    assert recipe_of(base, method="br", backbone="mlp").backbone_settings == {}
 
 
 def test_the_constructor_checks_too():

@@ -10,7 +10,8 @@ from commanding import make_table
 from gaussianmlr import DataError
 from gaussianmlr.batches import batches
 from gaussianmlr.data import from_arrays
-from gaussianmlr.sources import default_recipe, find_data, open_data, scaled, split_of
+from gaussianmlr.defaults import default_recipe
+from gaussianmlr.sources import find_data, open_data, scaled, split_of
 
 
 @pytest.fixture

@@ -24,13 +24,14 @@ from gaussianmlr.checkpoints import IDLE
 from gaussianmlr.console import clock
 from gaussianmlr.contenders import Contender, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.data import RankedData, Setting
+from gaussianmlr.defaults import default_recipe, picture_options
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import held, write_text
 from gaussianmlr.judging import Cell, Comparison
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
 from gaussianmlr.model import versions
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import Source, default_recipe, find_data, open_data, side_of
+from gaussianmlr.sources import Source, find_data, open_data
 from gaussianmlr.splitting import Run, has_test, parts_of, runs_of
 from gaussianmlr.training import Watcher
 
@@ -119,6 +120,8 @@ def compare(
     )
     if folds is not None and has_test(found):
         raise DataError("the data brings its own test part, which stays apart; leave folds out")
+    if isinstance(found, RankedData) and found.images is not None:
+        opening |= picture_options(found, base, opening.get("image_size"), opening.get("channels"))
     plan = _Plan(found, who, runs_of(seeds, folds, base.seed), folds, base, opening)
     for one in who:
         one.describe(base)  # what is wrong with a contender is said before the first is trained
@@ -199,8 +202,6 @@ def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
     if isinstance(plan.data, Setting):
         source = open_data(plan.data, **options)
         return source, source.fingerprint
-    if plan.data.kind == "images" and options.get("image_size") is None:
-        options["image_size"] = side_of(recipe)
     parts = parts_of(plan.data, run, plan.folds)
     listed = "\0".join(f"{name} {part}" for name, part in zip(plan.data.ids or (), parts))
     source = open_data(replace(plan.data, split=parts.astype(np.str_)), **options)
@@ -240,13 +241,14 @@ def _measured(
 def _read(file: Path, contender: Contender, run: Run, about: dict[str, Any]) -> Cell:
     try:
         cell = Cell(**json.loads(file.read_text("utf-8")))
-        known = (cell.contender, cell.seed, cell.fold, cell.about)
+        known = {"contender": cell.contender, "seed": cell.seed, "fold": cell.fold, "about": cell.about}
     except (OSError, ValueError, TypeError) as error:
         raise DataError(f"{file} is no cell of a comparison ({error}); remove it to train it again") from None
-    wanted = (contender.name, run.seed, run.fold, json.loads(json.dumps(about)))
-    for was, now in zip(known, wanted):
-        if was != now:
-            raise DataError(f"{file} holds {shorten(was)}, not {shorten(now)}; remove it to train it again")
+    wanted = {"contender": contender.name, "seed": run.seed, "fold": run.fold, "about": about}
+    for name, was, now in _differences(known, json.loads(json.dumps(wanted))):
+        raise DataError(
+            f"{file} has {name} = {shorten(was)}, not {shorten(now)}; remove it to train it again"
+        )
     return cell
 
 

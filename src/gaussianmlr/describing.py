@@ -96,7 +96,9 @@ def _run(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise DataError(f"{folder} is no run of gaussianmlr, or was changed: {error}") from None
     found["state"] = "finished" if standing.finished else "not finished: the same command goes on"
-    found["epochs"] = f"{len(standing.history)} done, {recipe['epochs']} a stage"
+    later = recipe.get("later_epochs")
+    planned = f"{recipe['epochs']} a stage" if later is None else f"{recipe['epochs']}, then {later} a stage"
+    found["epochs"] = f"{len(standing.history)} done, {planned}"
     found["instances seen"], found["seconds"] = standing.images, round(standing.seconds, 1)
     if standing.history and "tau_b" in standing.history[-1]:
         found["last tau_b"] = round(standing.history[-1]["tau_b"], 4)

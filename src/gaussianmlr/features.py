@@ -31,7 +31,7 @@ __all__ = ["compute_features", "features_folder", "fingerprint", "weights_finger
 
 Paths = Sequence[str | os.PathLike[str]]
 Array = npt.NDArray[Any] | Tensor
-_FORMAT = 1  # part of every key: a new layout never reads an old file
+_FORMAT = 2  # part of every key: a new layout never reads an old file
 
 
 def compute_features(

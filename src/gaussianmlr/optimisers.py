@@ -137,7 +137,9 @@ def orthogonalised(matrix: Tensor) -> Tensor:
     x = (matrix.mT if tall else matrix).float()
     x = x / x.norm().clamp(min=1e-7)
     gram = x @ x.mT
-    if x.shape[1] < _WIDE * x.shape[0]:
+    # Products of products need every bit, which TF32 and bfloat16 have not.
+    exact = torch.get_float32_matmul_precision() == "highest"
+    if x.shape[1] < _WIDE * x.shape[0] or not exact:
         for number in range(_ITERATIONS):
             gram = x @ x.mT if number else gram
             x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

@@ -86,7 +86,7 @@ def preset(name: str, kind: Kind, *, method: str = "gmlr", supervision: str = "s
     if name == "smoke":
         recipe = _RECIPES["cpu", kind].replace(epochs=1, batch_size=16, patience=None)
         if kind == "photo":
-            recipe = recipe.replace(backbone="efficientnet-lite0")
+            recipe = recipe.replace(backbone="efficientnet-lite0", backbone_settings=recipe.backbone_settings)
     else:
         recipe = _RECIPES[cast(Preset, name), kind]
     if method == "lsep" and name == "cpu" and kind == "canvas":

@@ -51,7 +51,7 @@ class Recipe:
         "none", "What of the backbone stands still: 'none', 'all', or a number: all but its last stages."
     )
     backbone_rate: float = _about(1.0, "Rate of the backbone, as a multiple of that of the head.")
-    epochs: int = _about(10, "Passes over the training data, in every stage of the method.")
+    epochs: int = _about(10, "Passes over the training data, in every stage that later_epochs does not name.")
     later_epochs: int | None = _about(
         None, "Passes in stages after the first; as many as in the first without it."
     )
@@ -129,7 +129,19 @@ class Recipe:
         return dataclasses.asdict(self)
 
     def replace(self, **changes: Any) -> Recipe:
-        """The recipe with some fields changed, checked as in `from_dict`."""
+        """The recipe with some fields changed, checked as in `from_dict`.
+
+        Another method, backbone or head does not inherit the settings of the one before.
+
+        Examples
+        --------
+        >>> recipe = Recipe(method_settings={"balance": "comparisons"})
+        >>> recipe.replace(method="lsep").method_settings, recipe.replace(epochs=2).method_settings
+        ({}, {'balance': 'comparisons'})
+        """
+        for name in ("method", "backbone", "head"):
+            if changes.get(name, getattr(self, name)) != getattr(self, name):
+                changes = {f"{name}_settings": {}, **changes}
         return Recipe.from_dict({**self.to_dict(), **changes})
 
     @classmethod
@@ -156,7 +168,7 @@ class Recipe:
             raise DataError(f"the recipe {file} is no {file.suffix[1:].upper() or 'JSON'}: {error}") from None
         if not isinstance(fields, dict):
             raise DataError(f"the recipe {file} holds {shorten(fields)}; expected named fields")
-        return cls.from_dict(fields if base is None else {**base.to_dict(), **fields})
+        return cls.from_dict(fields) if base is None else base.replace(**fields)
 
     def to_toml(self) -> str:
         """The recipe as TOML, with what each field means."""

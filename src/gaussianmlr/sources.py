@@ -14,21 +14,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gaussianmlr import backbones
 from gaussianmlr.batches import Arrays, RankedSet, truth_at
 from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Setting
 from gaussianmlr.data.images import read_image
+from gaussianmlr.defaults import SIDE, picture_options
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model import Inputs
-from gaussianmlr.presets import preset
 from gaussianmlr.recipe import Recipe
 
-__all__ = ["Pictures", "Source", "default_recipe", "find_data", "open_data", "scaled", "side_of"]
+__all__ = [
+    "Pictures",
+    "Source",
+    "find_data",
+    "open_data",
+    "scaled",
+]
 
 HELD_OUT = 0.2  # of the training data, where nobody set validation data apart
 ALIASES = {"val": "validation", "valid": "validation", "dev": "validation"}
-_SIDE = 224  # of pictures, where the backbone has no size of its own
-_LOOKED_AT = 32  # pictures that say whether all are gray
 
 
 @dataclass(frozen=True)
@@ -182,41 +185,6 @@ def find_data(
     return read_table(root, labels=labels, features=features, **grading)
 
 
-def default_recipe(found: RankedData | Setting, name: str | None = None) -> Recipe:
-    """A recipe that suits the kind of data: that of a preset, or one that needs nothing installed.
-
-    Parameters
-    ----------
-    found : RankedData or Setting
-        The data, as `find_data` gives it.
-    name : {"paper", "cpu", "smoke"}, optional
-        A preset. Without it, that for a CPU; but for pictures, whose preset has a backbone from
-        another package, a small network trained from nothing.
-
-    Examples
-    --------
-    >>> default_recipe(find_data("gray-s")).backbone, default_recipe(find_data("gray-s"), "paper").backbone
-    ('fast', 'resnet18')
-    """
-    if isinstance(found, Setting):
-        return preset(name or "cpu", "canvas")
-    if found.kind != "images":
-        return preset(name or "cpu", "table")
-    return Recipe(backbone="fast", epochs=30, batch_size=32) if name is None else preset(name, "photo")
-
-
-def side_of(recipe: Recipe) -> int:
-    """Height and width that pictures are brought to for a recipe: those its backbone was made for, or 224.
-
-    Examples
-    --------
-    >>> side_of(Recipe(backbone="resnet18"))
-    224
-    """
-    backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
-    return backbone.inputs.size or _SIDE
-
-
 def open_data(
     found: RankedData | Setting | str | os.PathLike[str],
     *,
@@ -343,9 +311,8 @@ def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> 
         scaling = {"mean": mean.tolist(), "std": std.tolist()}
         return {"kind": "table", "channels": values.shape[1], "columns": list(names), "scaling": scaling}
     assert train.images is not None
-    if channels is None:
-        channels = 1 if all(_is_gray(file) for file in train.images[:_LOOKED_AT]) else 3
-    return _image_inputs(image_size or _SIDE, channels)
+    decided = picture_options(train, Recipe(), image_size or SIDE, channels)
+    return _image_inputs(decided["image_size"], decided["channels"])
 
 
 def _image_inputs(side: int, channels: int) -> Inputs:
@@ -359,16 +326,6 @@ def _image_inputs(side: int, channels: int) -> Inputs:
         "size": [side, side],
         "preprocess": preprocess.to_dict(),
     }
-
-
-def _is_gray(file: Path) -> bool:
-    from PIL import Image
-
-    try:
-        with Image.open(file) as image:
-            return image.mode == "1" or image.mode.startswith(("L", "I"))
-    except Exception:  # whatever is wrong with the file is said when it is read
-        return False
 
 
 def _ranked_mnist(setting: Setting, size: int | None, digits: str) -> Source:

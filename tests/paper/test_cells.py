@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from gaussianmlr.paper.canvas import describe_digits, open_canvases
 from gaussianmlr.paper.cells import METRICS, Cell, missing_of, read_cells, recipe_of, write_cell
 from gaussianmlr.paper.plans import FIGURES, TABLES, cells_of, plan
 from gaussianmlr.paper.running import Places, Sources, run_cell
+from gaussianmlr.recipe import Recipe
 
 FACTS = {"metrics": dict.fromkeys(METRICS, 50.0), "images_seen": 1, "seconds": 1.0}
 
@@ -174,6 +176,17 @@ def test_cells_on_disk(tmp_path):
 def test_impossible_cells(change, message):
     with pytest.raises(DataError, match=message):
         Cell(**{"dataset": "gray-s", "method": "gmlr", "supervision": "strong", "preset": "cpu", **change})
+
+
+def test_committed_cells_are_what_their_presets_give():
+    """A cell that a later preset would train otherwise must be run again, or be named a variant."""
+    cells = read_cells(Path(__file__).parents[2] / "results" / "cells")
+    assert cells
+    for cell, facts in cells.items():
+        kept, wanted = Recipe.from_dict(facts["recipe"]), recipe_of(cell)
+        methods = [make(one.method, **one.method_settings) for one in (kept, wanted)]
+        assert methods[0] == methods[1], cell.name
+        assert kept.replace(method_settings={}) == wanted.replace(method_settings={}), cell.name
 
 
 def test_plans_name_every_cell_once(tmp_path):

@@ -87,6 +87,7 @@ def test_a_cell_of_pictures(scenes, tmp_path):
     # One epoch of two stages over four fifths of the pictures, five times.
     assert found[cell]["images_seen"] == 2 * 4 * len(data)
     assert "cross-validation" in found[cell]["data"]["protocol"]
+    assert found[cell]["data"]["side"] == 224  # of EfficientNet-Lite0
     assert str(scenes) not in json.dumps(found[cell])
     (places.cells / f"{cell.name}.json").unlink()
     before = [file.stat().st_mtime_ns for file in sorted(places.run(cell).glob("outputs-*"))]

@@ -79,7 +79,8 @@ def compare_command(
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.comparing import DEFAULT, compare
     from gaussianmlr.console import ConsoleWatcher
-    from gaussianmlr.sources import default_recipe, find_data
+    from gaussianmlr.defaults import default_recipe
+    from gaussianmlr.sources import find_data
 
     watcher = ConsoleWatcher(quiet, lines=False)
     names = [one.strip() for text in method or () for one in text.split(",") if one.strip()]

@@ -45,10 +45,6 @@ def recipe_of(
     """
     recipe = base if file is None else Recipe.read(file, base)
     given = {name: value for name, value in fields.items() if value is not None}
-    if "backbone" in given and given["backbone"] != recipe.backbone:
-        given.setdefault("backbone_settings", {})  # those of another backbone
-    if "method" in given and given["method"] != recipe.method:
-        given.setdefault("method_settings", {})
     recipe = recipe.replace(**given)
     if supervision is not None:
         recipe = recipe.replace(method_settings={**recipe.method_settings, "supervision": supervision})

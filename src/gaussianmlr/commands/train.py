@@ -77,17 +77,18 @@ def train_command(
     """
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.console import ConsoleWatcher
-    from gaussianmlr.data import Setting
+    from gaussianmlr.data import RankedData
+    from gaussianmlr.defaults import default_recipe, picture_options
     from gaussianmlr.fitting import fit
     from gaussianmlr.logs import open_loggers
-    from gaussianmlr.sources import default_recipe, find_data, open_data, side_of
+    from gaussianmlr.sources import find_data, open_data
 
     watcher = ConsoleWatcher(quiet)
     loggers = open_loggers(log or (), out)
     try:
         found = find_data(data, threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
-            default_recipe(found, preset),
+            default_recipe(found, preset, method or "gmlr"),
             file=recipe,
             settings=settings or (),
             supervision=supervision,
@@ -96,13 +97,15 @@ def train_command(
             epochs=epochs,
             seed=seed,
         )
-        pictures = not isinstance(found, Setting) and found.kind == "images"
+        options: dict[str, Any] = {"image_size": image_size, "channels": channels}
+        pictures = isinstance(found, RankedData) and found.images is not None
+        if isinstance(found, RankedData) and pictures:
+            options = picture_options(found, chosen, **options)
         source = open_data(
             found,
             size=size,
             digits=digits,
-            image_size=image_size or (side_of(chosen) if pictures else None),
-            channels=channels,
+            **options,
             rankers=chosen.rankers,
             seed=chosen.seed,
         )

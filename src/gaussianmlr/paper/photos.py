@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from gaussianmlr import backbones
 from gaussianmlr.batches import Arrays, RankedSet, batches
 from gaussianmlr.data import Preprocess, RankedData, read_avdp, read_nsid
+from gaussianmlr.defaults import SIDE, side_of
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.features import compute_features
 from gaussianmlr.files import aside
@@ -30,7 +31,7 @@ from gaussianmlr.metrics import evaluate
 from gaussianmlr.model import Model
 from gaussianmlr.paper.cells import Cell, recipe_of
 from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import Pictures, picture, side_of
+from gaussianmlr.sources import Pictures, picture
 from gaussianmlr.training import Watcher
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class _Given:
     """Pictures as a recipe's network takes them: as features where those never change, else as images."""
 
     def __init__(self, recipe: Recipe, data: RankedData, watcher: Watcher) -> None:
-        self.data, self.preprocess = data, _preprocess(recipe)
+        self.data, self.preprocess = data, _preprocess(side_of(recipe))
         self.features: Tensor | None = None
         if recipe.freeze == "all" and recipe.augment == "none":
             self.features = photo_features(recipe, data, watcher.note)
@@ -151,7 +152,7 @@ def photo_features(
         Told in words, four times, how far it is.
     """
     backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
-    preprocess = _preprocess(recipe)
+    preprocess = _preprocess(backbone.inputs.size or SIDE)
     said = [0]
 
     def progress(done: int, total: int) -> None:
@@ -169,9 +170,8 @@ def photo_features(
     )
 
 
-def _preprocess(recipe: Recipe) -> Preprocess:
+def _preprocess(side: int) -> Preprocess:
     # The whole picture: what is cut off may be a label. Backbones bring values into their own range.
-    side = side_of(recipe)
     return Preprocess(size=(side, side), crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3)
 
 
