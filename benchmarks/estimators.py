@@ -151,7 +151,8 @@ def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
         "Made by `benchmarks/estimators.py` from the JSON files beside this page, which hold settings,",
         "recipes, versions and commits. A seed draws training and test rows, the same for every ranker; mean",
         "and standard deviation over seeds, in percent. Defaults everywhere, chosen on seeds from 1000.",
-        "NSID: its training images alone, as features of the frozen backbone of the preset `cpu`.",
+        "NSID: its training images alone, as features of the frozen backbone of the preset `cpu`,",
+        "which was chosen among backbones by cross-validation on these same images, alike for every ranker.",
     ]
     for table, by_ranker in found.items():
         counts = TABLES[table]
