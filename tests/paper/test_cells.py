@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from commanding import ENVIRONMENT, command, gmlr
 from gaussianmlr import DataError, load
 from gaussianmlr.cli import app
-from gaussianmlr.data import Digits, RankedMNIST, load_digits
+from gaussianmlr.data import Digits, RankedMNIST, adjusting_sequences, calibration_set, load_digits
 from gaussianmlr.epochs import for_training
 from gaussianmlr.methods import make
 from gaussianmlr.paper.canvas import describe_digits, open_canvases
@@ -62,6 +62,30 @@ def test_one_training_lands_all_readings(landed):
     assert facts["seconds"] > 0
     assert facts["commit"] is None or len(facts["commit"].split()[0]) == 40
     assert str(places.work) not in json.dumps(facts)
+
+
+def test_a_cell_keeps_what_figures_show(landed):
+    """The usual reading alone, and the numbers are those of its model on the probes."""
+    cell, places = landed
+    usual, published = (read_cells(places.cells)[one] for one in cell.readings)
+    assert "probes" not in published
+    model = load(places.run(cell) / "model")
+    probe = adjusting_sequences("gray-s", count=2, frames=6, digits="embedded")
+    scores = np.stack([model.read(probe[i]).scores[:, probe.labels[i]].double().numpy() for i in range(2)])
+    kept = usual["probes"]["adjusting"]
+    np.testing.assert_allclose(kept["mean"], scores.mean(0), atol=1e-4)
+    np.testing.assert_allclose(kept["deviation"], scores.std(0), atol=1e-4)
+    np.testing.assert_allclose(kept["first"], scores[0], atol=1e-4)
+    images = calibration_set("gray-s", count=8, digits="embedded")
+    four = np.stack([model.read(images[i]).scores[0, images.labels[i]].double().numpy() for i in range(8)])
+    np.testing.assert_allclose(usual["probes"]["calibration"]["raw"]["means"], four.mean(0), atol=1e-4)
+    np.testing.assert_allclose(usual["probes"]["calibration"]["raw"]["stds"], four.std(0, ddof=1), atol=1e-4)
+    test = RankedMNIST("gray-s", "test", digits="embedded")
+    for said in usual["probes"]["bars"]["images"]:
+        batch = test.batch([said["image"]])
+        votes = np.array(said["values"]) - np.array(said["thresholds"])
+        np.testing.assert_allclose(votes, model.read(batch.images).scores[0], atol=2e-4)
+        assert said["true"] == test.texts(batch.ranks)[0]
 
 
 def test_a_killed_cell_goes_on_and_two_processes_never_share_one(tmp_path):

@@ -1,5 +1,7 @@
 """Numbers of figures against scipy and naive loops; readings of models on probes."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -7,14 +9,23 @@ from scipy import stats
 
 from gaussianmlr import methods
 from gaussianmlr.data import adjusting_sequences
+from gaussianmlr.data.digits import load_digits
 from gaussianmlr.model import Model, build
+from gaussianmlr.paper.canvas import describe_digits
 from gaussianmlr.paper.cells import Cell, recipe_of
-from gaussianmlr.paper.figures._studio import follow, in_gauges
-from gaussianmlr.paper.figures.bars import bars_of
-from gaussianmlr.paper.figures.calibration import overlap, spread
-from gaussianmlr.paper.figures.extracted import checkpoints
-from gaussianmlr.paper.figures.variance import follow_sigma
-from gaussianmlr.paper.following import correlation, follow_score, rank_correlation
+from gaussianmlr.paper.figures._studio import Studio
+from gaussianmlr.paper.following import (
+    correlation,
+    follow_score,
+    follow_sigma,
+    overlap,
+    rank_correlation,
+    spread,
+)
+from gaussianmlr.paper.probing import follow
+from gaussianmlr.paper.running import Sources
+from gaussianmlr.paper.singles import Bars, bars_of
+from gaussianmlr.paper.strips import checkpoints
 
 RANDOM = np.random.default_rng(0)
 
@@ -63,12 +74,10 @@ def test_spread_of_scores():
 
 def test_checkpoints_are_different_and_in_order():
     scores = RANDOM.normal(size=50)
-    scores[7] = np.nan
     chosen = checkpoints(scores, 10)
     assert len(set(chosen)) == 10
-    assert 7 not in chosen
     assert np.all(np.diff(scores[chosen]) >= 0)
-    assert {int(np.nanargmin(scores)), int(np.nanargmax(scores))} <= set(chosen)
+    assert {int(np.argmin(scores)), int(np.argmax(scores))} <= set(chosen)
 
 
 def test_bars_agree_with_readings():
@@ -114,4 +123,25 @@ def test_gauges_of_a_model(name):
         else:
             np.testing.assert_allclose(track.canonical[1, :, place], expected, atol=1e-5)
     assert (track.thresholds is not None) == (name == "lsep")
-    assert set(in_gauges(model, probe[0])) >= {"raw", "canonical"}
+
+
+def test_bars_survive_the_cell():
+    outputs = {"mu": torch.randn(1, 3), "logvar": torch.randn(1, 3)}
+    (said,) = bars_of(methods.make("gmlr"), outputs, ("a", "b", "c"))
+    back = Bars.from_dict(json.loads(json.dumps(said.to_dict())))
+    np.testing.assert_allclose(back.values, outputs["mu"][0], atol=1e-4)
+    np.testing.assert_allclose(back.deviations, methods.make("gmlr").read(outputs).sigma[0], atol=1e-4)
+    assert back.order == said.order
+
+
+def test_images_are_shown_only_of_the_digits_that_were_measured(tmp_path):
+    cell = Cell("gray-s", "gmlr", "strong", "smoke")
+
+    def studio(md5):
+        facts = {"probes": {"adjusting": {}}, "data": {"digits": {"test": {"md5": md5}}}}
+        return Studio({cell: facts}, "smoke", tmp_path, Sources("embedded"))
+
+    ours = describe_digits(load_digits("test", "embedded"), "test")["md5"]
+    assert studio(ours).same_digits("gray-s")
+    assert not studio("of other digits").same_digits("gray-s")
+    assert studio("of other digits").same_digits("gray-b")  # nothing was measured there

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from fakes import avdp, nsid
 from PIL import Image
+from scipy import stats
 
 from commanding import ENVIRONMENT, command
 from gaussianmlr import DataError
@@ -89,6 +91,11 @@ def test_a_cell_of_pictures(scenes, tmp_path):
     assert "cross-validation" in found[cell]["data"]["protocol"]
     assert found[cell]["data"]["side"] == 224  # of EfficientNet-Lite0
     assert str(scenes) not in json.dumps(found[cell])
+    strip, column = found[cell]["probes"]["extracted"]["plant"], data.labels.index("plant")
+    f, people = kept.outputs["score"][:, column].numpy(), data.by_ranker[kept.where, :, column].mean(1)
+    assert strip["monotonicity_raw"] == pytest.approx(stats.spearmanr(f, people).statistic, abs=1e-4)
+    for name, score in zip(strip["ids"], strip["scores"]):
+        assert f[[data.ids[i] for i in kept.where].index(name)] == pytest.approx(score, abs=1e-4)
     (places.cells / f"{cell.name}.json").unlink()
     before = [file.stat().st_mtime_ns for file in sorted(places.run(cell).glob("outputs-*"))]
     assert run_cell(cell, places, Sources(nsid=scenes)) == "landed"  # measured again, not trained again
@@ -118,9 +125,17 @@ def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):
     assert "Not run: 21 of 24 rows" in gray
     rows = json.loads((tmp_path / "r/figures/adjusting-smoke.json").read_text())["rows"]
     trained = {
-        (row["dataset"], row["method"], row["supervision"]) for row in rows if row["state"] == "trained"
+        (row["dataset"], row["method"], row["supervision"]) for row in rows if row["state"] == "measured"
     }
     assert trained == {("gray-s", "gmlr", "strong"), ("gray-s", "gmlr", "weak"), ("gray-s", "crpc", "strong")}
     assert "Protocol: 5-fold cross-validation" in (tmp_path / "r/tables/real-smoke.md").read_text()
     strips = json.loads((tmp_path / "r/figures/extracted-smoke.json").read_text())["rows"]
-    assert all(row["state"] == "trained" and row["scores"] == sorted(row["scores"]) for row in strips)
+    assert all(row["state"] == "measured" and row["scores"] == sorted(row["scores"]) for row in strips)
+    # Figures are made of cells alone.
+    shutil.rmtree(tmp_path / "w")
+    drawn = {file.name: file.read_bytes() for file in (tmp_path / "r/figures").iterdir()}
+    shutil.rmtree(tmp_path / "r/figures")
+    words[1] = "figures"
+    done = subprocess.run(command(*words, "--no-train"), capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    assert {file.name: file.read_bytes() for file in (tmp_path / "r/figures").iterdir()} == drawn

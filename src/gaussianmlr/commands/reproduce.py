@@ -99,7 +99,7 @@ def _write(names: list[str], preset: Any, seeds: int | None, places: Places, sou
     tables, figures = ([name for name in names if name in known] for known in (TABLES, FIGURES))
     landed = read_cells(places.cells)
     written = write_tables(tables, landed, preset, places.results / "tables", seeds)
-    return [*written, *write_figures(figures, preset, places, sources)]
+    return [*written, *write_figures(figures, landed, preset, places.results / "figures", sources)]
 
 
 def _chosen(

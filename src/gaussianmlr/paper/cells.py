@@ -148,7 +148,8 @@ def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path
     cell : Cell
         What was measured.
     facts : mapping
-        metrics (percent), images_seen, seconds, recipe, versions, commit, and what else is known.
+        metrics (percent), images_seen, seconds, recipe, versions, commit, and what else is known; probes,
+        which are long, stand on one line.
     """
     file = Path(folder) / f"{cell.name}.json"
     head = {
@@ -159,7 +160,13 @@ def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path
         "seed": cell.seed,
         "variant": {"settings": list(cell.settings), "images": cell.images, "reading": cell.reading},
     }
-    write_text(file, json.dumps({**head, **facts}, indent=2, ensure_ascii=False) + "\n")
+    known = {**head, **facts}
+    probes = known.pop("probes", None)
+    text = json.dumps(known, indent=2, ensure_ascii=False)
+    if probes is not None:
+        line = json.dumps(probes, ensure_ascii=False, separators=(",", ":"))
+        text = text.removesuffix("\n}") + f',\n  "probes": {line}\n}}'
+    write_text(file, text + "\n")
     return file
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["correlation", "follow_score", "rank_correlation"]
+__all__ = ["correlation", "follow_score", "follow_sigma", "overlap", "rank_correlation", "spread"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,4 +57,66 @@ def follow_score(scores: Floats, significance: Floats) -> dict[str, float]:
         "monotonicity": round(float(np.mean(monotonic)), 4),
         "linearity": round(float(np.mean(linear)), 4),
         "drift": round(float(np.nanmean(drift)) if not np.isnan(drift).all() else float("inf"), 4),
+    }
+
+
+def follow_sigma(sigma: Floats, significance: Floats) -> dict[str, float]:
+    """How sigmas [sequences, frames, 3] go with the true significances.
+
+    ``follows`` is Spearman's correlation, ``low`` and ``high`` the variance of the changing digits at their
+    smallest and largest significance, ``middle`` that of the constant digit.
+
+    Examples
+    --------
+    >>> truth = np.array([[[1.0, 2.0, 3.0], [2.0, 2.0, 2.0], [3.0, 2.0, 1.0]]])
+    >>> follow_sigma(truth, truth)
+    {'follows': 1.0, 'low': 1.0, 'middle': 4.0, 'high': 9.0}
+    """
+    follows = [
+        rank_correlation(one[:, place], truth[:, place])
+        for one, truth in zip(sigma, significance)
+        for place in (0, 2)
+    ]
+    variance = sigma**2
+    return {
+        "follows": round(float(np.mean(follows)), 4),
+        "low": round(float((variance[:, 0, 0] + variance[:, -1, 2]).mean() / 2), 5),
+        "middle": round(float(variance[:, :, 1].mean()), 5),
+        "high": round(float((variance[:, -1, 0] + variance[:, 0, 2]).mean() / 2), 5),
+    }
+
+
+def overlap(mean: float, std: float, other_mean: float, other_std: float) -> float:
+    """The area under the smaller of two Gaussian densities.
+
+    Examples
+    --------
+    >>> round(overlap(0.0, 1.0, 0.0, 1.0), 6), round(overlap(0.0, 1.0, 2.0, 1.0), 4)
+    (1.0, 0.3173)
+    """
+    from scipy.stats import norm
+
+    low = min(mean - 8 * std, other_mean - 8 * other_std)
+    high = max(mean + 8 * std, other_mean + 8 * other_std)
+    x = np.linspace(low, high, 20_001)
+    return float(np.trapezoid(np.minimum(norm.pdf(x, mean, std), norm.pdf(x, other_mean, other_std)), x))
+
+
+def spread(scores: Floats, significance: Floats) -> dict[str, Any]:
+    """Fitted Gaussians of scores [images, places], how far neighbours overlap, and how straight they lie.
+
+    Examples
+    --------
+    >>> found = spread(np.array([[0.0, 9.0], [1.0, 8.0]]), np.array([[1.0, 2.0], [1.0, 2.0]]))
+    >>> found["means"], found["overlap"], found["linearity"]
+    ([0.5, 8.5], 0.0, 0.9923)
+    """
+    means, stds = scores.mean(0), np.maximum(scores.std(0, ddof=1), 1e-12)
+    shared = [overlap(means[i], stds[i], means[i + 1], stds[i + 1]) for i in range(len(means) - 1)]
+    return {
+        "means": [round(float(value), 4) for value in means],
+        "stds": [round(float(value), 4) for value in stds],
+        "overlaps": [round(value, 4) for value in shared],
+        "overlap": round(float(np.mean(shared)), 4),
+        "linearity": round(correlation(scores.ravel(), significance.ravel()), 4),
     }

@@ -1,7 +1,7 @@
 """Pictures for cells: cross-validation of natural scenes, the given split of architecture.
 
 Where the backbone stands still and pictures are not augmented, features are computed once and heads
-are trained on them. Outputs for pictures that were not trained on are kept for figures.
+are trained on them.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from gaussianmlr.fitting import fit
 from gaussianmlr.metrics import evaluate
 from gaussianmlr.model import Model
 from gaussianmlr.paper.cells import Cell, recipe_of
+from gaussianmlr.paper.strips import probe_photos
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.sources import Pictures, picture
 from gaussianmlr.training import Watcher
@@ -117,8 +118,9 @@ def run_photos(
             return None
     found = read_outputs(folder)
     ranks = data.ranks[found.where]
-    metrics = [evaluate(method.read(found.outputs).scores, ranks) for method in reading_methods(cell)]
-    return Measured(metrics, found.images, found.seconds, about)
+    methods = reading_methods(cell)
+    metrics = [evaluate(method.read(found.outputs).scores, ranks) for method in methods]
+    return Measured(metrics, found.images, found.seconds, about, probe_photos(methods[0], data, found))
 
 
 class _Given:

@@ -21,10 +21,11 @@ from gaussianmlr.model import Model, load, read_config, versions
 from gaussianmlr.origin import Origin
 from gaussianmlr.paper.canvas import open_canvases
 from gaussianmlr.paper.cells import Cell, is_landed, read_as, recipe_of, write_cell
+from gaussianmlr.paper.probing import probe_canvas
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher
 
-__all__ = ["Places", "Sources", "commit", "measure", "run_cell", "trained_model"]
+__all__ = ["Places", "Sources", "commit", "measure", "run_cell"]
 
 Outcome = Literal["landed", "there", "busy", "interrupted"]
 
@@ -111,18 +112,21 @@ def run_cell(
                 "versions": versions(),
                 "commit": made_by,
             }
+            if one == cell:  # figures show the usual reading
+                facts["probes"] = found.probes
             write_cell(places.cells, one, facts)
         return "landed"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a training gave: metrics of each reading as fractions, and what it cost."""
+    """What a training gave: metrics of each reading as fractions, what it cost, and probes for figures."""
 
     metrics: list[dict[str, float]]
     images: int
     seconds: float
     about: dict[str, Any]
+    probes: dict[str, Any]
 
 
 def _run_canvas(
@@ -152,7 +156,8 @@ def _run_canvas(
     ).write(folder)
     found = measure(model, reading_methods(cell), data.test)
     _tidy(folder)
-    return Measured(found, int(model.about["images"]), float(model.about["seconds"]), data.about)
+    probes = probe_canvas(model, cell.dataset, data.test.digits, small=cell.preset == "smoke")
+    return Measured(found, int(model.about["images"]), float(model.about["seconds"]), data.about, probes)
 
 
 def train_once(
@@ -190,15 +195,6 @@ def finished_model(folder: Path) -> Model | None:
     if read_config(folder / "model").get("about", {}).get("interrupted", True):
         return None
     return load(folder / "model")
-
-
-def trained_model(cell: Cell, places: Places) -> Model | None:
-    """The model of a cell, read as the cell says, for figures; none where it was not trained here."""
-    model = finished_model(places.run(cell))
-    if model is not None and cell.reading:
-        recipe = read_as(model.recipe, cell.reading)
-        model.method = make(recipe.method, **recipe.method_settings)
-    return model
 
 
 def reading_methods(cell: Cell) -> list[Method]:

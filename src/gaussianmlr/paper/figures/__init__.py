@@ -1,33 +1,45 @@
-"""Figures from trained models, each with its numbers beside it."""
+"""Figures from the probes of cells, each with its numbers beside it."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from gaussianmlr.paper.cells import Cell
 from gaussianmlr.paper.plans import FIGURES
-from gaussianmlr.paper.running import Places, Sources
+from gaussianmlr.paper.running import Sources
 from gaussianmlr.presets import Preset
 
 __all__ = ["write_figures"]
 
 
-def write_figures(names: Iterable[str], preset: Preset, places: Places, sources: Sources) -> list[Path]:
-    """Draw figures of the models that are there, and say which files were written.
+def write_figures(
+    names: Iterable[str],
+    landed: Mapping[Cell, Mapping[str, Any]],
+    preset: Preset,
+    folder: Path,
+    sources: Sources,
+) -> list[Path]:
+    """Draw figures of the cells that are there, and say which files were written.
 
     Parameters
     ----------
     names : iterable of str
         Figures, of `plans.FIGURES`.
+    landed : mapping
+        Cells, as `read_cells` gives them.
     preset : {"paper", "cpu", "smoke"}
-        Whose models, seed 0.
-    places, sources
-        Where models are, where figures go (``results/figures``), and where the data is.
+        Whose cells, seed 0.
+    folder : Path
+        Where figures go.
+    sources : Sources
+        Digits and pictures, for what is seen on the figures.
     """
     from gaussianmlr.paper.figures._studio import Studio
 
-    studio = Studio(preset, places, sources)
+    studio = Studio(landed, preset, folder, sources)
     written: list[Path] = []
     for name in names:
         assert name in FIGURES

@@ -18,7 +18,7 @@ COLUMNS, ROWS = 4, 2
 
 def draw(studio: Studio) -> list[Path]:
     """Two sheets, and the truth about their images."""
-    digits = studio.digits()
+    digits = studio.digits
     family = [name for name in SETTINGS if name != SMALL]
     written = []
     for title, names, rows in (("family", family, 1), ("small-change", SMALL, ROWS)):

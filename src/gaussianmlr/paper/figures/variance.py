@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gaussianmlr.data.probes import Probe
-from gaussianmlr.paper.figures._studio import (
-    COLOURS,
-    GAUGES,
-    INK,
-    Floats,
-    Studio,
-    Track,
-    legend_of,
-    quiet,
-    say_not_trained,
-    sheet,
-)
-from gaussianmlr.paper.figures.adjusting import probe_of
-from gaussianmlr.paper.following import rank_correlation
+from gaussianmlr.paper.figures._studio import COLOURS, INK, Studio, legend_of, quiet, say_why_empty, sheet
 from gaussianmlr.paper.plans import VARIANCES
+from gaussianmlr.paper.probing import GAUGES
 
-__all__ = ["draw", "follow_sigma"]
+__all__ = ["draw"]
 
+ONE = ("gmlr", "strong")
 ABOUT = (
     "follows: Spearman's correlation of the predicted sigma with the true significance along a sequence, "
     "mean of the two digits that change and of all sequences. low, high: mean variance of the changing "
@@ -35,58 +23,40 @@ ABOUT = (
 
 def draw(studio: Studio) -> list[Path]:
     """One page for the five sets, and its numbers."""
-    probes = {dataset: probe_of(studio, dataset) for dataset in VARIANCES}
-    tracks = {name: studio.track(name, "gmlr", "strong", probe) for name, probe in probes.items()}
-    rows = [_row(name, track, probes[name]) for name, track in tracks.items()]
-    pages = [studio.save(_page(probes, tracks), "variance")] if any(tracks.values()) else []
+    probes = {dataset: studio.probe(dataset, *ONE, "adjusting") for dataset in VARIANCES}
+    rows = [studio.head(dataset, ONE, probe) | _numbers(probe) for dataset, probe in probes.items()]
+    pages = [studio.save(_page(probes, rows), "variance")] if any(probes.values()) else []
     return [*pages, *studio.save_numbers("variance", rows, ABOUT)]
 
 
-def follow_sigma(sigma: Floats, significance: Floats) -> dict[str, float]:
-    """How sigmas [sequences, frames, 3] go with the true significances."""
-    follows = [
-        rank_correlation(one[:, place], truth[:, place])
-        for one, truth in zip(sigma, significance)
-        for place in (0, 2)
-    ]
-    variance = sigma**2
-    return {
-        "follows": round(float(np.mean(follows)), 4),
-        "low": round(float((variance[:, 0, 0] + variance[:, -1, 2]).mean() / 2), 5),
-        "middle": round(float(variance[:, :, 1].mean()), 5),
-        "high": round(float((variance[:, -1, 0] + variance[:, 0, 2]).mean() / 2), 5),
-    }
-
-
-def _row(dataset: str, track: Track | None, probe: Probe) -> dict[str, Any]:
-    row: dict[str, Any] = {"dataset": dataset, "method": "gmlr", "supervision": "strong"}
-    if track is None:
-        return {**row, "state": "not trained"}
-    row |= {"state": "trained", "sequences": len(probe)}
+def _numbers(probe: Any) -> dict[str, Any]:
+    if probe is None:
+        return {}
+    found = {"sequences": probe["sequences"]}
     for gauge in GAUGES:
-        found = follow_sigma(getattr(track, f"sigma_{gauge}"), probe.significance)
-        row |= {f"{name}_{gauge}": value for name, value in found.items()}
-    return row
+        numbers = probe[gauge]["variance"]
+        found |= {f"{name}_{gauge}": value for name, value in numbers.items() if name != "log_quartiles"}
+    return found
 
 
-def _page(probes: dict[str, Probe], tracks: dict[str, Track | None]) -> Any:
-    figure, axes = sheet(2, len(tracks), (3.1 * len(tracks), 6.0), sharex=True)
-    for column, (dataset, track) in enumerate(tracks.items()):
+def _page(probes: dict[str, Any], rows: list[dict[str, Any]]) -> Any:
+    figure, axes = sheet(2, len(probes), (3.1 * len(probes), 6.0), sharex=True)
+    for column, (dataset, probe) in enumerate(probes.items()):
         for row, gauge in enumerate(GAUGES):
             panel = axes[row, column]
             panel.set_title(f"{dataset}, {gauge} gauge", fontsize=10, color=INK)
-            if track is None:
-                say_not_trained(panel)
+            if probe is None:
+                say_why_empty(panel, rows[column]["state"])
                 continue
-            variance = 2 * np.log(getattr(track, f"sigma_{gauge}"))
-            frames = np.arange(1, variance.shape[1] + 1)
+            curves = np.asarray(probe[gauge]["variance"]["log_quartiles"])
+            frames = np.arange(1, curves.shape[1] + 1)
             for place, colour in zip(range(3), COLOURS):
-                low, middle, high = np.quantile(variance[:, :, place], (0.25, 0.5, 0.75), axis=0)
+                low, middle, high = curves[:, :, place]
                 panel.fill_between(frames, low, high, color=colour, alpha=0.16, lw=0)
                 panel.plot(frames, middle, color=colour, lw=2)
             quiet(panel)
     legend_of(figure, ("first digit: gains", "second: keeps", "third: loses"))
-    count = len(next(iter(probes.values())))
+    count = next(probe["sequences"] for probe in probes.values() if probe)
     figure.suptitle(
         "Log-variance that GaussianMLR (strong) predicts along adjusting sequences, frame by frame: "
         f"median and quartiles of {count}",
