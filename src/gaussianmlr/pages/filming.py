@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -129,10 +128,9 @@ def _track(probe: Probe, answer: Prediction) -> dict[str, Any]:
     """Scores and sigmas [frames, 3] of the digits in a film, orders, and how well the scores follow."""
     columns = probe.labels[0]
     scores = answer.scores if answer.raw is None else answer.significance
-    numbers = follow_score(scores[None, :, columns], probe.significance)
     return {
         "significance": scores[:, columns].tolist(),
         "sigma": None if answer.raw is None else answer.sigma[:, columns].tolist(),
         "orders": answer.orders,
-        "numbers": {name: value if math.isfinite(value) else None for name, value in numbers.items()},
+        "numbers": follow_score(scores[None, :, columns], probe.significance),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,11 @@ class Cell:
         return tuple(replace(self, reading=one) for one in READINGS.get(self.method, ("",)))
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether figures show it: the preset as it is, seed 0, the usual reading."""
+        return self == Cell(self.dataset, self.method, self.supervision, self.preset)
+
+    @property
     def kind(self) -> str:
         """``canvas`` for Ranked MNIST, ``photo`` for pictures."""
         return "photo" if self.dataset in PHOTOS else "canvas"
@@ -150,6 +155,11 @@ def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path
     facts : mapping
         metrics (percent), images_seen, seconds, recipe, versions, commit, and what else is known; probes,
         which are long, stand on one line.
+
+    Raises
+    ------
+    ValueError
+        For numbers that JSON does not know.
     """
     file = Path(folder) / f"{cell.name}.json"
     head = {
@@ -162,9 +172,9 @@ def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path
     }
     known = {**head, **facts}
     probes = known.pop("probes", None)
-    text = json.dumps(known, indent=2, ensure_ascii=False)
+    text = json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False)
     if probes is not None:
-        line = json.dumps(probes, ensure_ascii=False, separators=(",", ":"))
+        line = json.dumps(probes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text = text.removesuffix("\n}") + f',\n  "probes": {line}\n}}'
     write_text(file, text + "\n")
     return file
@@ -195,6 +205,8 @@ def _cell_of(facts: Any, file: Path) -> Cell:
         raise DataError(f"{file} has no field {missing[0]!r}; a cell has {', '.join(_FIELDS)}")
     if missing := [name for name in METRICS if not isinstance(facts["metrics"].get(name), int | float)]:
         raise DataError(f"{file} has no number for the metric {missing[0]!r}")
+    if not isinstance(facts.get("probes", {}), dict):
+        raise DataError(f"{file} has probes {shorten(facts['probes'])}; expected named fields")
     variant = facts.get("variant", {})
     cell = Cell(
         **{name: facts[name] for name in ("dataset", "method", "supervision", "preset", "seed")},
@@ -207,15 +219,12 @@ def _cell_of(facts: Any, file: Path) -> Cell:
     return cell
 
 
-def missing_of(cells: Iterable[Cell], folder: str | Path) -> list[Cell]:
-    """Of some cells, the trainings that have not landed with all their readings, each once."""
-    trainings = dict.fromkeys(cell.training for cell in cells)
-    return [one for one in trainings if not is_landed(one, folder)]
-
-
 def is_landed(cell: Cell, folder: str | Path) -> bool:
-    """Whether all readings of the cell's training have landed."""
-    return all((Path(folder) / f"{one.name}.json").is_file() for one in cell.readings)
+    """Whether all readings of the cell's training have landed, with the probes of one that figures show."""
+    files = [Path(folder) / f"{one.name}.json" for one in cell.readings]
+    if not all(file.is_file() for file in files):
+        return False
+    return not cell.training.is_drawn or "probes" in json.loads(files[0].read_text("utf-8"))
 
 
 def short(setting: str) -> str:

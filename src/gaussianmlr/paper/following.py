@@ -38,8 +38,10 @@ def rank_correlation(x: Floats, y: Floats) -> float:
     return correlation(rankdata(x), rankdata(y))
 
 
-def follow_score(scores: Floats, significance: Floats) -> dict[str, float]:
+def follow_score(scores: Floats, significance: Floats) -> dict[str, float | None]:
     """How well scores [sequences, frames, 3] follow the true significances.
+
+    Drift is none where no score changes at all.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def follow_score(scores: Floats, significance: Floats) -> dict[str, float]:
     return {
         "monotonicity": round(float(np.mean(monotonic)), 4),
         "linearity": round(float(np.mean(linear)), 4),
-        "drift": round(float(np.nanmean(drift)) if not np.isnan(drift).all() else float("inf"), 4),
+        "drift": None if np.isnan(drift).all() else round(float(np.nanmean(drift)), 4),
     }
 
 

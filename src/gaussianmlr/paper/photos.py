@@ -120,7 +120,8 @@ def run_photos(
     ranks = data.ranks[found.where]
     methods = reading_methods(cell)
     metrics = [evaluate(method.read(found.outputs).scores, ranks) for method in methods]
-    return Measured(metrics, found.images, found.seconds, about, probe_photos(methods[0], data, found))
+    probes = probe_photos(methods[0], data, found) if cell.is_drawn else {}
+    return Measured(metrics, found.images, found.seconds, about, probes)
 
 
 class _Given:

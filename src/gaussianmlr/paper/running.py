@@ -112,7 +112,7 @@ def run_cell(
                 "versions": versions(),
                 "commit": made_by,
             }
-            if one == cell:  # figures show the usual reading
+            if one.is_drawn:
                 facts["probes"] = found.probes
             write_cell(places.cells, one, facts)
         return "landed"
@@ -120,7 +120,7 @@ def run_cell(
 
 @dataclass(frozen=True)
 class Measured:
-    """What a training gave: metrics of each reading as fractions, what it cost, and probes for figures."""
+    """What a training gave: metrics of each reading as fractions, its cost, and what figures show of it."""
 
     metrics: list[dict[str, float]]
     images: int
@@ -156,7 +156,9 @@ def _run_canvas(
     ).write(folder)
     found = measure(model, reading_methods(cell), data.test)
     _tidy(folder)
-    probes = probe_canvas(model, cell.dataset, data.test.digits, small=cell.preset == "smoke")
+    probes: dict[str, Any] = {}
+    if cell.is_drawn:
+        probes = probe_canvas(model, cell.dataset, data.test.digits, small=cell.preset == "smoke")
     return Measured(found, int(model.about["images"]), float(model.about["seconds"]), data.about, probes)
 
 

@@ -31,6 +31,7 @@ COLOURS = (RED, BLUE, GREEN, ORANGE)  # of the places of a probe
 INK = "#22223b"
 NOT_RUN, NOT_PROBED, MEASURED = "not run", "not probed", "measured"
 OTHER_DIGITS = "drawn of other digits:\nsee --digits"
+NOT_THERE = "not in the folder"
 
 One = tuple[str, str]  # a method and its supervision
 
@@ -57,7 +58,7 @@ class Studio:
     def probe(self, dataset: str, method: str, supervision: str, name: str) -> Any:
         """A probe of the preset's cell with seed 0; none where there is none."""
         facts = self.landed.get(Cell(dataset, method, supervision, self.preset), {})
-        return facts.get("probes", {}).get(name)
+        return facts.get("probes", {}).get(name) or None
 
     def probes(self, dataset: str, name: str, methods: Iterable[One] = SIX) -> dict[One, Any]:
         """A probe of several methods."""
@@ -69,15 +70,16 @@ class Studio:
         state = MEASURED if probe is not None else NOT_PROBED if there else NOT_RUN
         return {"dataset": dataset, "method": one[0], "supervision": one[1], "state": state}
 
-    def same_digits(self, dataset: str, methods: Iterable[One] = SIX) -> bool:
-        """Whether the cells of a set were measured on the digits that are at hand."""
-        cells = (Cell(dataset, *one, self.preset) for one in methods)
-        used = {
-            self.landed[cell]["data"]["digits"]["test"]["md5"]
-            for cell in cells
-            if "probes" in self.landed.get(cell, {})
-        }
-        return used <= {describe_digits(self.digits, "test")["md5"]}
+    def digits_of(self, dataset: str, one: One) -> str | None:
+        """The MD5 of the digits that a cell was measured on."""
+        digits = self.landed[Cell(dataset, *one, self.preset)].get("data", {}).get("digits", {})
+        found: str | None = digits.get("test", {}).get("md5")
+        return found
+
+    def same_digits(self, dataset: str, one: One) -> bool:
+        """Whether a cell was measured on the digits that are at hand."""
+        at_hand: str = describe_digits(self.digits, "test")["md5"]
+        return self.digits_of(dataset, one) == at_hand
 
     def save(self, figure: Figure, name: str) -> Path:
         """Write a picture."""
@@ -127,8 +129,8 @@ def show_image(axes: Axes, image: npt.NDArray[np.uint8]) -> None:
 
 def say_why_empty(axes: Axes, why: str) -> None:
     """An empty place, and why."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    # Ticks may be shared with places that need them.
+    axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
     axes.spines[:].set_color("#dddddd")
     axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center", color="#999999")
 

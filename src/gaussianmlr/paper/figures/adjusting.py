@@ -61,7 +61,8 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One
     parts: Any = figure.subfigures(2, 1, height_ratios=[1, 2.9])
     top, bottom = parts
     shown = adjusting_probe(dataset, studio.digits, studio.small)
-    _frames(top, shown[0] if studio.same_digits(dataset) else None)
+    same = all(studio.same_digits(dataset, one) for one, probe in probes.items() if probe)
+    _frames(top, shown[0] if same else None)
     factor = shown.setting.factor
     top.suptitle(
         f"{dataset}: the first digit gains {factor}, the second keeps it, the third loses it",
@@ -76,7 +77,8 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One
             say_why_empty(axes, states[method, supervision])
             continue
         _curves(axes, probe)
-        numbers = ", ".join(f"{name} {probe[probe['shown']][name]:.3f}" for name in NUMBERS)
+        found = {name: probe[probe["shown"]][name] for name in NUMBERS}
+        numbers = ", ".join(f"{name} {'-' if n is None else f'{n:.3f}'}" for name, n in found.items())
         axes.set_title(f"{title}\n{numbers}", fontsize=10, color=INK)
     digits = shown.labels[0]
     legend_of(

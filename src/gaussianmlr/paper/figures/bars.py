@@ -13,6 +13,7 @@ from gaussianmlr.data.images import read_image
 from gaussianmlr.paper.cells import PHOTOS, Cell
 from gaussianmlr.paper.figures._studio import (
     INK,
+    NOT_THERE,
     OTHER_DIGITS,
     One,
     Studio,
@@ -43,59 +44,59 @@ def draw(studio: Studio) -> list[Path]:
         probes = studio.probes(dataset, "bars")
         heads = {one: studio.head(dataset, one, probe) for one, probe in probes.items()}
         for one, head in heads.items():
-            rows += [head | said for said in probes[one]["images"]] if probes[one] else [head]
+            said = probes[one]["images"] if probes[one] else [{}]
+            rows += [head | ({"labels": probes[one]["labels"]} if probes[one] else {}) | row for row in said]
         if any(probes.values()):
             states = {one: head["state"] for one, head in heads.items()}
             written.append(studio.save(_page(studio, dataset, probes, states), f"bars-{dataset}"))
     return [*written, *studio.save_numbers("bars", rows, ABOUT)]
 
 
-def _seen(studio: Studio, dataset: str, names: list[Any]) -> tuple[list[npt.NDArray[np.uint8] | None], str]:
-    """The images, and why an image cannot be shown."""
+def _seen(studio: Studio, dataset: str, one: One, name: Any) -> tuple[npt.NDArray[np.uint8] | None, str]:
+    """An image that a cell was measured on; or why it cannot be shown."""
     if dataset not in PHOTOS:
-        data = RankedMNIST(dataset, "test", digits=studio.digits)
-        same = studio.same_digits(dataset)
-        return list(data.batch(names).images) if same else [None] * len(names), OTHER_DIGITS
+        if not studio.same_digits(dataset, one):
+            return None, OTHER_DIGITS
+        return RankedMNIST(dataset, "test", digits=studio.digits).batch([name]).images[0], ""
     if getattr(studio.sources, dataset) is None:
-        return [None] * len(names), f"see --{dataset}"
-    photos = open_photos(Cell(dataset, "gmlr", "strong", studio.preset), studio.sources)
+        return None, f"see --{dataset}"
+    photos = open_photos(Cell(dataset, *one, studio.preset), studio.sources)
     assert photos.images is not None
     assert photos.ids is not None
-    files = dict(zip(photos.ids, photos.images))
-    return [np.moveaxis(read_image(files[name], "RGB"), -1, 0) for name in names], ""
+    file = dict(zip(photos.ids, photos.images)).get(name)
+    return (None, NOT_THERE) if file is None else (np.moveaxis(read_image(file, "RGB"), -1, 0), "")
 
 
 def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One, str]) -> Any:
-    first = next(probe for probe in probes.values() if probe)
-    labels = tuple(first["labels"])
-    pictures, why = _seen(studio, dataset, [said["image"] for said in first["images"]])
-    figure, axes = sheet(len(pictures), 1 + len(SIX), (3.0 * (1 + len(SIX)), 3.1 * len(pictures)))
-    for row, (picture, true) in enumerate(zip(pictures, (said["true"] for said in first["images"]))):
+    first, leading = next((one, probe) for one, probe in probes.items() if probe)
+    count, labels = len(leading["images"]), tuple(leading["labels"])
+    figure, axes = sheet(count, 1 + len(SIX), (3.0 * (1 + len(SIX)), 3.1 * count))
+    for column, (method, supervision) in enumerate(probes, 1):
+        axes[0, column].annotate(
+            f"{METHODS[method]}, {supervision}",
+            (0.5, 1.3),
+            xycoords="axes fraction",
+            ha="center",
+            fontsize=11,
+            weight="bold",
+            color=INK,
+        )
+    for row, shown in enumerate(leading["images"]):
+        picture, why = _seen(studio, dataset, first, shown["image"])
         if picture is None:
             say_why_empty(axes[row, 0], why)
         else:
             show_image(axes[row, 0], picture)
-        axes[row, 0].set_title(_broken(true), fontsize=9, color=INK)
-        for column, (one, probe) in enumerate(probes.items(), 1):
-            panel = axes[row, column]
-            if row == 0:
-                panel.annotate(
-                    f"{METHODS[one[0]]}, {one[1]}",
-                    (0.5, 1.3),
-                    xycoords="axes fraction",
-                    ha="center",
-                    fontsize=11,
-                    weight="bold",
-                    color=INK,
-                )
-            if probe is None:
-                say_why_empty(panel, states[one])
+        axes[row, 0].set_title(_broken(shown["true"]), fontsize=9, color=INK)
+        for panel, (one, probe) in zip(axes[row, 1:], probes.items()):
+            alike = probe and studio.digits_of(dataset, one) == studio.digits_of(dataset, first)
+            said = _said(probe, shown) if alike else None
+            if said is None:
+                say_why_empty(panel, states[one] if probe is None else "another image")
                 continue
-            found = Bars.from_dict(probe["images"][row])
-            _bars(panel, found, labels)
-            panel.set_title(
-                _broken(found.order), fontsize=8, color=INK if found.order == true else RED, pad=15
-            )
+            _bars(panel, said, labels)
+            right = said.order == shown["true"]
+            panel.set_title(_broken(said.order), fontsize=8, color=INK if right else RED, pad=15)
     figure.suptitle(
         f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); "
         "red: thresholds, and orders that are not the true one",
@@ -103,6 +104,14 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One
         color=INK,
     )
     return figure
+
+
+def _said(probe: Any, shown: dict[str, Any]) -> Bars | None:
+    """What a method says of an image; none where it was measured on others."""
+    for one in probe["images"]:
+        if one["image"] == shown["image"]:
+            return Bars.from_dict(one)
+    return None
 
 
 def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:

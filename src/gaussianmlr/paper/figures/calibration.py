@@ -53,7 +53,8 @@ def _page(studio: Studio, probes: dict[One, Any], states: dict[One, str]) -> Any
     figure = Figure(figsize=(14, 6.6), layout="constrained")
     parts: Any = figure.subfigures(1, 2, width_ratios=[1, 3.2])
     left, right = parts
-    shown, same = calibration_probe(studio.digits, studio.small), studio.same_digits(CALIBRATED)
+    shown = calibration_probe(studio.digits, studio.small)
+    same = all(studio.same_digits(CALIBRATED, one) for one, probe in probes.items() if probe)
     for number, axes in enumerate(left.subplots(2, 1)):
         if not same:
             say_why_empty(axes, OTHER_DIGITS)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gaussianmlr.data.images import read_image
 from gaussianmlr.paper.cells import Cell
-from gaussianmlr.paper.figures._studio import COLOURS, INK, One, Studio, say_why_empty, sheet
+from gaussianmlr.paper.figures._studio import COLOURS, INK, NOT_THERE, One, Studio, say_why_empty, sheet
 from gaussianmlr.paper.photos import open_photos
 from gaussianmlr.paper.strips import LABELS, SHOWN
 from gaussianmlr.paper.tables import METHODS
@@ -62,10 +62,13 @@ def _page(label: str, files: dict[str, Path], strips: dict[One, Any], states: di
             if column >= len(strip["ids"]):
                 panel.set_visible(False)
                 continue
-            people = strip["people"][column]
+            people, file = strip["people"][column], files.get(strip["ids"][column])
             panel.set_xticks([])
             panel.set_yticks([])
-            panel.imshow(_thumbnail(files[strip["ids"][column]]))
+            if file is None:
+                say_why_empty(panel, NOT_THERE)
+            else:
+                panel.imshow(_thumbnail(file))
             panel.spines[:].set_color(COLOURS[2] if people > 0 else "#cccccc")
             panel.spines[:].set_linewidth(2)
             panel.set_title(f"{strip['scores'][column]:.2f}   ({people:.1f})", fontsize=8)
