@@ -2,6 +2,7 @@
 
 import csv
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,3 +122,18 @@ def test_tables_from_the_command_line_need_no_training(landed):
     real = (landed / "tables/real-cpu.md").read_text()
     assert "Not run: 12 of 12 rows." in real
     assert "not run: avdp_gmlr-strong_cpu_seed0 (give --avdp FOLDER)" in shown.stderr
+
+
+def test_the_readme_tells_what_cells_hold():
+    """Every row of its table of Ranked MNIST is a cell beside the best of the paper's table."""
+    root = Path(__file__).parents[2]
+    cells, paper = read_cells(root / "results/cells"), published()
+    text = (root / "README.md").read_text("utf-8").partition("GaussianMLR: tau-b |")[2].partition("\n\n")[0]
+    rows = [[part.strip() for part in line.strip("|").split("|")] for line in text.splitlines()[2:]]
+    assert len(rows) >= 8
+    for name, best, *ours in rows:
+        dataset, images = name.split(" ")[0].strip(","), 300_000 if "300,000" in name else None
+        found = cells[Cell(dataset, "gmlr", "strong", "cpu", images=images)]["metrics"]
+        assert ours == [f"{found[metric]:.2f}" for metric in ("tau_b", "hamming_loss", "f1")], name
+        printed = [row["tau_b"].mean for (_, one, _, _), row in paper.items() if one == dataset]
+        assert best == f"{max(printed):.2f}", name
