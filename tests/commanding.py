@@ -15,7 +15,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "gaussianmlr.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "gaussianmlr", *map(str, arguments)]
 
 
 def gmlr(*arguments, text=None):

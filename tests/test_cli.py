@@ -10,7 +10,7 @@ import gaussianmlr
 
 def gmlr(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "gaussianmlr.cli", *arguments], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "gaussianmlr", *arguments], capture_output=True, text=True, timeout=120
     )
 
 

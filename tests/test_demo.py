@@ -10,7 +10,7 @@ import gaussianmlr
 
 
 def test_demo_trains_shows_and_does_nothing_twice(tmp_path):
-    command = [sys.executable, "-m", "gaussianmlr.cli", "demo", "--out", str(tmp_path / "demo")]
+    command = [sys.executable, "-m", "gaussianmlr", "demo", "--out", str(tmp_path / "demo")]
     command += ["--images", "96", "--epochs", "1"]
     first = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert first.returncode == 0, first.stderr

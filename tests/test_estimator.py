@@ -353,7 +353,7 @@ def test_a_saved_estimator_serves_the_command_line(fitted, table, tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X[:9]), fitted.predict(X[:9]))
     file = tmp_path / "rows.csv"
     pd.DataFrame(X[:9], columns=loaded.inputs["columns"]).to_csv(file, index=False)
-    command = [sys.executable, "-m", "gaussianmlr.cli", "predict", str(folder), str(file)]
+    command = [sys.executable, "-m", "gaussianmlr", "predict", str(folder), str(file)]
     done = subprocess.run([*command, "--format", "jsonl"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     orders = [json.loads(line)["order"] for line in done.stdout.splitlines()]

@@ -153,7 +153,3 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         print(f"gmlr: {where}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -229,7 +229,7 @@ def gmlr(*arguments, cwd):
         "-W",
         "error::UserWarning",
         "-m",
-        "gaussianmlr.cli",
+        "gaussianmlr",
         "data",
         "check",
         *arguments,

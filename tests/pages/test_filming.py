@@ -27,7 +27,7 @@ def models():
 def url(tmp_path_factory, models):
     folder = tmp_path_factory.mktemp("film")
     chosen = [part for one in models for part in ("--model", one.save(folder / one.method.name))]
-    with running("-m", "gaussianmlr.cli", "play", *chosen, "--port", 0, "--digits", "embedded") as server:
+    with running("-m", "gaussianmlr", "play", *chosen, "--port", 0, "--digits", "embedded") as server:
         yield server.url
 
 

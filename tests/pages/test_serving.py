@@ -57,7 +57,7 @@ def folder(tmp_path_factory, table, images):
 
 
 def serving(folder, *options):
-    return running("-m", "gaussianmlr.cli", "serve", folder, "--port", 0, *options)
+    return running("-m", "gaussianmlr", "serve", folder, "--port", 0, *options)
 
 
 @pytest.fixture(scope="module")

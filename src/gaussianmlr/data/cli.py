@@ -132,7 +132,3 @@ def _plain_errors() -> Iterator[None]:
     except (DataError, OSError) as error:
         _note(f"error: {error}")
         raise typer.Exit(2) from error
-
-
-if __name__ == "__main__":
-    app()
