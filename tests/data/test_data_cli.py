@@ -60,7 +60,7 @@ def test_export_writes_all_splits(tmp_path, to):
 
 
 def test_a_wrong_name_is_one_line_and_exit_code_2(tmp_path):
-    command = [sys.executable, "-m", "gaussianmlr.data.cli", "show", "gray", "--out", str(tmp_path / "x.png")]
+    command = [sys.executable, "-m", "gaussianmlr", "data", "show", "gray", "--out", str(tmp_path / "x.png")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -80,7 +80,7 @@ def test_an_empty_split_and_a_setting_of_ones_own(tmp_path):
 
 def test_an_export_that_was_killed_is_continued(tmp_path):
     out, growing = tmp_path / "out", tmp_path / ".out.partial"
-    command = [sys.executable, "-m", "gaussianmlr.data.cli", "export", "gray-s", "--out", str(out)]
+    command = [sys.executable, "-m", "gaussianmlr", "data", "export", "gray-s", "--out", str(out)]
     command += ["--split", "test", "--size", "3000", "--digits", "embedded"]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
