@@ -121,7 +121,7 @@ def processor_seconds(url: str) -> float:
 
 
 def server(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, "-m", "gaussianmlr.cli", "serve", str(folder), "--port", "0", *options]
+    command = [sys.executable, "-m", "gaussianmlr", "serve", str(folder), "--port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     found = re.search(r"http://\S+:\d+", process.stdout.readline())

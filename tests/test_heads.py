@@ -188,16 +188,20 @@ def squares(count, labels=4, side=64, seed=0):
 def test_fast_and_tokens_learn_small_canvases():
     method, model = methods.make("gmlr"), network(labels=4)
     images, ranks = squares(64)
-    optimizer = torch.optim.AdamW(backbones.parameter_groups(model, 2e-3))
+    optimizer = torch.optim.AdamW(backbones.parameter_groups(model, 1e-3))
     model.train()
-    first = method.loss(model(images), ranks).item()
-    for _ in range(60):
+    losses = []
+    for _ in range(200):  # steps jump, and another processor's jumps are others
         optimizer.zero_grad()
         loss = method.loss(model(images), ranks)
+        losses.append(loss.item())
+        if losses[-1] < 0.05:
+            break
         loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-    assert first > 1.0
-    assert loss.item() < 0.05
+    assert losses[0] > 1.0
+    assert losses[-1] < 0.05
 
 
 def test_a_network_of_parts():

@@ -38,7 +38,7 @@ def place(tmp_path):
 
 def serving(place, *more):
     arguments = [place / "photos", "--labels", place / "labels.txt", "--out", place / "store", "--port", 0]
-    return running("-m", "gaussianmlr.cli", "annotate", *arguments, *more)
+    return running("-m", "gaussianmlr", "annotate", *arguments, *more)
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +252,7 @@ def test_a_model_suggests_and_what_it_is_unsure_of_comes_first(tmp_path):
     model.save(tmp_path / "model")
     arguments = [tmp_path / "rows.csv", "--labels", tmp_path / "labels.txt", "--out", tmp_path / "store"]
     more = ["--port", 0, "--model", tmp_path / "model"]
-    with running("-m", "gaussianmlr.cli", "annotate", *arguments, *more) as server:
+    with running("-m", "gaussianmlr", "annotate", *arguments, *more) as server:
         with Store(tmp_path / "store") as store:
             end = time.monotonic() + 60
             while any(store.suggestion(item.id) is None for item in store.items()):

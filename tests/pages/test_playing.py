@@ -26,7 +26,7 @@ def model():
 @pytest.fixture(scope="module")
 def url(tmp_path_factory, model):
     folder = model.save(tmp_path_factory.mktemp("play") / "model")
-    command = ("-m", "gaussianmlr.cli", "play", "--model", folder, "--port", 0, "--digits", "embedded")
+    command = ("-m", "gaussianmlr", "play", "--model", folder, "--port", 0, "--digits", "embedded")
     with running(*command) as server:
         yield server.url
 
@@ -148,7 +148,7 @@ def test_the_shipped_model_orders_digits():
         {"digit": digit, "x": x, "y": y, "scale": scale}
         for (digit, scale), (x, y) in zip(sizes.items(), [(10, 10), (120, 20), (60, 140)])
     ]
-    with running("-m", "gaussianmlr.cli", "play", "--port", 0, "--digits", "embedded") as server:
+    with running("-m", "gaussianmlr", "play", "--port", 0, "--digits", "embedded") as server:
         found = httpx.post(f"{server.url}/api/read", json={"digits": placed}).json()
     assert found["truth"]["scale"] == "4 > 7 > 0"
     assert {answer["order"] for answer in found["answers"]} == {"4 > 7 > 0"}

@@ -65,7 +65,8 @@ def test_the_whole_comparison(comparison):
     settings = {row[0]: row[1] for row in page.table("By contender")[1:]}
     assert settings["lsep:weak"] == 'method = lsep, method_settings = {"supervision": "weak"}'
     assert settings["dummy"] == "DummyRanker()"
-    assert settings["gmlr:strong"] == "as above"
+    own = 'method_settings = {"balance": "comparisons", "gauge": "canonical", "supervision": "strong"}'
+    assert settings["gmlr:strong"] == own
 
 
 def test_cells_that_are_missing_or_broken(comparison, copied):
