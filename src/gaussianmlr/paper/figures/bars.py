@@ -128,7 +128,7 @@ def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:
     axes.locator_params(axis="x", nbins=5)
 
 
-def _broken(order: str, width: int = 38) -> str:
+def _broken(order: str, width: int = 30) -> str:
     """A long order on several lines."""
     lines, line = [], ""
     for word in (order or "nothing").split(" "):
