@@ -18,6 +18,7 @@ from gaussianmlr.data.digits import Digits, load_digits
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.paper.canvas import describe_digits
 from gaussianmlr.paper.cells import Cell
+from gaussianmlr.paper.photos import open_photos
 from gaussianmlr.paper.plans import SIX
 from gaussianmlr.paper.running import Sources
 from gaussianmlr.plots._style import BLUE, GREEN, ORANGE, RED, bare
@@ -76,10 +77,23 @@ class Studio:
         found: str | None = digits.get("test", {}).get("md5")
         return found
 
+    @cached_property
+    def _at_hand(self) -> str:
+        found: str = describe_digits(self.digits, "test")["md5"]
+        return found
+
     def same_digits(self, dataset: str, one: One) -> bool:
         """Whether a cell was measured on the digits that are at hand."""
-        at_hand: str = describe_digits(self.digits, "test")["md5"]
-        return self.digits_of(dataset, one) == at_hand
+        return self.digits_of(dataset, one) == self._at_hand
+
+    def files(self, dataset: str) -> dict[str, Path]:
+        """Pictures by their ids; none where no folder was given."""
+        if getattr(self.sources, dataset) is None:
+            return {}
+        data = open_photos(Cell(dataset, *SIX[0], self.preset), self.sources)
+        assert data.ids is not None
+        assert data.images is not None
+        return dict(zip(data.ids, data.images))
 
     def save(self, figure: Figure, name: str) -> Path:
         """Write a picture."""

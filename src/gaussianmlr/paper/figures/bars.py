@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.data.images import read_image
-from gaussianmlr.paper.cells import PHOTOS, Cell
+from gaussianmlr.paper.cells import PHOTOS
 from gaussianmlr.paper.figures._studio import (
     INK,
     NOT_THERE,
@@ -21,7 +21,6 @@ from gaussianmlr.paper.figures._studio import (
     sheet,
     show_image,
 )
-from gaussianmlr.paper.photos import open_photos
 from gaussianmlr.paper.plans import BARS, SIX
 from gaussianmlr.paper.singles import Bars
 from gaussianmlr.paper.tables import METHODS
@@ -52,19 +51,25 @@ def draw(studio: Studio) -> list[Path]:
     return [*written, *studio.save_numbers("bars", rows, ABOUT)]
 
 
-def _seen(studio: Studio, dataset: str, one: One, name: Any) -> tuple[npt.NDArray[np.uint8] | None, str]:
-    """An image that a cell was measured on; or why it cannot be shown."""
+Seen = tuple[npt.NDArray[np.uint8] | None, str]
+
+
+def _seen(studio: Studio, dataset: str, one: One, names: list[Any]) -> list[Seen]:
+    """Images that a cell was measured on; or why they cannot be shown."""
     if dataset not in PHOTOS:
         if not studio.same_digits(dataset, one):
-            return None, OTHER_DIGITS
-        return RankedMNIST(dataset, "test", digits=studio.digits).batch([name]).images[0], ""
-    if getattr(studio.sources, dataset) is None:
-        return None, f"see --{dataset}"
-    photos = open_photos(Cell(dataset, *one, studio.preset), studio.sources)
-    assert photos.images is not None
-    assert photos.ids is not None
-    file = dict(zip(photos.ids, photos.images)).get(name)
-    return (None, NOT_THERE) if file is None else (np.moveaxis(read_image(file, "RGB"), -1, 0), "")
+            return [(None, OTHER_DIGITS)] * len(names)
+        return [
+            (image, "") for image in RankedMNIST(dataset, "test", digits=studio.digits).batch(names).images
+        ]
+    files = studio.files(dataset)
+    if not files:
+        return [(None, f"see --{dataset}")] * len(names)
+    return [_photo(files[name]) if name in files else (None, NOT_THERE) for name in names]
+
+
+def _photo(file: Path) -> Seen:
+    return np.moveaxis(read_image(file, "RGB"), -1, 0), ""
 
 
 def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One, str]) -> Any:
@@ -81,8 +86,8 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One
             weight="bold",
             color=INK,
         )
-    for row, shown in enumerate(leading["images"]):
-        picture, why = _seen(studio, dataset, first, shown["image"])
+    seen = _seen(studio, dataset, first, [shown["image"] for shown in leading["images"]])
+    for row, (shown, (picture, why)) in enumerate(zip(leading["images"], seen)):
         if picture is None:
             say_why_empty(axes[row, 0], why)
         else:

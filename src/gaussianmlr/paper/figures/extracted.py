@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.data.images import read_image
-from gaussianmlr.paper.cells import Cell
 from gaussianmlr.paper.figures._studio import COLOURS, INK, NOT_THERE, One, Studio, say_why_empty, sheet
-from gaussianmlr.paper.photos import open_photos
 from gaussianmlr.paper.strips import LABELS, SHOWN
 from gaussianmlr.paper.tables import METHODS
 
@@ -28,7 +26,7 @@ def draw(studio: Studio) -> list[Path]:
     """One page a label with a strip a method, and the numbers; only the latter without pictures."""
     written, rows = [], []
     probes = studio.probes("nsid", "extracted")
-    files = _files(studio)
+    files = studio.files("nsid")
     for label in LABELS:
         strips = {one: (probe or {}).get(label) for one, probe in probes.items()}
         found = {one: studio.head("nsid", one, strip) for one, strip in strips.items()}
@@ -37,16 +35,6 @@ def draw(studio: Studio) -> list[Path]:
             states = {one: row["state"] for one, row in found.items()}
             written.append(studio.save(_page(label, files, strips, states), f"extracted-{label}"))
     return [*written, *studio.save_numbers("extracted", rows, ABOUT)]
-
-
-def _files(studio: Studio) -> dict[str, Path]:
-    """The pictures by their ids; none where no folder was given."""
-    if studio.sources.nsid is None:
-        return {}
-    data = open_photos(Cell("nsid", "gmlr", "strong", studio.preset), studio.sources)
-    assert data.ids is not None
-    assert data.images is not None
-    return dict(zip(data.ids, data.images))
 
 
 def _page(label: str, files: dict[str, Path], strips: dict[One, Any], states: dict[One, str]) -> Any:
