@@ -132,6 +132,25 @@ def test_values_are_brought_into_the_published_range():
     torch.testing.assert_close(seen[-1], torch.full((1, 3, 1, 1), 0.5))
 
 
+def test_the_stem_sees_image_root_and_logarithm_square_by_square():
+    """In the order that saved weights were trained with: curve, colour, row, column."""
+    values = torch.rand(2, 3, 16, 32, generator=torch.Generator().manual_seed(0))
+    seen = backbones.make("fast", channels=3, curves=True).stem[0](values)
+    x = values.double().numpy()
+    curved = [x, np.sqrt(x + 1e-4), np.log(1.0 + 255.0 * x) / np.log(256.0)]
+    expected = [
+        [
+            one[n, colour, row::4, column::4]
+            for one in curved
+            for colour in range(3)
+            for row in range(4)
+            for column in range(4)
+        ]
+        for n in range(2)
+    ]
+    np.testing.assert_allclose(seen, expected, rtol=1e-5)
+
+
 def test_curves_tell_dim_from_black_and_have_finite_slopes():
     backbone = backbones.make("fast", channels=1, curves=True)
     x = torch.zeros(2, 1, 32, 32, requires_grad=True)
