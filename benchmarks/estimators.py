@@ -15,7 +15,6 @@ Exits with 1 where a bar is missed, and with 0 where there is no data to measure
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -29,9 +28,9 @@ from gaussianmlr import CalibratedRanker, DummyRanker, GaussianMLR, MultiLabelRa
 from gaussianmlr.data import RankedData, from_arrays, read_mat, read_nsid
 from gaussianmlr.files import write_text
 from gaussianmlr.metrics import evaluate
-from gaussianmlr.model import versions
 from gaussianmlr.paper.photos import photo_features
 from gaussianmlr.presets import preset
+from gaussianmlr.provenance import commit, versions
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "results" / "estimators"
@@ -105,13 +104,6 @@ def scene_features(folder: Path) -> RankedData:
     scenes = read_nsid(folder).subset("train")
     features = photo_features(preset("cpu", "photo"), scenes, say=print)
     return from_arrays(features.numpy(), scenes.ranks, labels=scenes.labels)
-
-
-def commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
 
 
 def cell(table: str, ranker: str, seed: int) -> Path:

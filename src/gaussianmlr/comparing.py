@@ -29,7 +29,7 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import held, write_text
 from gaussianmlr.judging import Cell, Comparison
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
-from gaussianmlr.model import versions
+from gaussianmlr.provenance import versions
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.sources import Source, find_data, open_data
 from gaussianmlr.splitting import Run, has_test, parts_of, runs_of

@@ -18,7 +18,8 @@ from gaussianmlr import metrics
 from gaussianmlr.data import RankedMNIST, Setting
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.fitting import fit
-from gaussianmlr.model import Model, versions
+from gaussianmlr.model import Model
+from gaussianmlr.provenance import versions
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import platform
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,12 +21,13 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.files import aside, write_text
 from gaussianmlr.methods import Method, Reading, make
 from gaussianmlr.network import Ensemble, Network, make_network
+from gaussianmlr.provenance import versions
 from gaussianmlr.recipe import Recipe
 
 if TYPE_CHECKING:
     from gaussianmlr.prediction import Prediction
 
-__all__ = ["Inputs", "Model", "build", "join", "load", "read_config", "versions"]
+__all__ = ["Inputs", "Model", "build", "join", "load", "read_config"]
 
 FORMAT = "gaussianmlr-model"
 FORMAT_VERSION = 1
@@ -347,26 +347,6 @@ def join(models: Sequence[Model]) -> Model:
         {**about, "images": images, "seconds": seconds},
         calibration,
     )
-
-
-def versions() -> dict[str, str]:
-    """Versions that a result depends on.
-
-    Examples
-    --------
-    >>> list(versions())
-    ['gaussianmlr', 'torch', 'lightning', 'numpy', 'python']
-    """
-    import lightning
-    import numpy
-
-    return {
-        "gaussianmlr": __version__,
-        "torch": torch.__version__,
-        "lightning": lightning.__version__,
-        "numpy": numpy.__version__,
-        "python": platform.python_version(),
-    }
 
 
 def read_config(folder: Path) -> dict[str, Any]:

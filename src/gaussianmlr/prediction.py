@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gaussianmlr import normal
+from gaussianmlr._checked import BoolArray, FloatArray, array, beside, fixed, matrix, refuse
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.orders import check_labels, densify, to_lists, to_text
@@ -25,14 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Interval", "Prediction", "Significances"]
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 _SHOWN = 8
-_ABOVE_HALF = float(np.nextafter(np.float32(0.5), np.float32(1.0)))  # stays above in single precision, too
 _REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
-_SLACK = 1e-6  # what single precision may have lost on the way
 _OF_ALL = "ranks, orders, scores and p_relevant"
 _OF_SIGMA = "significance, sigma, p_above, p_first, p_rank, expected_rank, rank_interval and partial_order"
 
@@ -101,7 +98,7 @@ class Prediction:
     names: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        scores, chances = _matrix(self.scores, "scores"), _matrix(self.p_relevant, "p_relevant")
+        scores, chances = matrix(self.scores, "scores"), matrix(self.p_relevant, "p_relevant")
         labels = check_labels(self.labels)
         if scores.shape[1] != len(labels):
             raise DataError(f"expected scores of {len(labels)} labels, got shape {list(scores.shape)}")
@@ -110,7 +107,7 @@ class Prediction:
             raise DataError(f"expected a name for each of {len(scores)} instances, got {len(names)}")
         raw = None
         if self.raw is not None:
-            raw = Significances(_matrix(self.raw[0], "mu"), _matrix(self.raw[1], "sigma"))
+            raw = Significances(matrix(self.raw[0], "mu"), matrix(self.raw[1], "sigma"))
         others = {"p_relevant": chances, **({} if raw is None else raw._asdict())}
         for name, part in others.items():
             if part.shape != scores.shape:
@@ -118,9 +115,9 @@ class Prediction:
                     f"expected {name} of the scores' shape {list(scores.shape)}, got {list(part.shape)}"
                 )
         if raw is not None:
-            _refuse(raw.sigma <= 0, raw.sigma, "sigma", "a number above 0")
-        fields = {"scores": _fixed(scores), "p_relevant": _fixed(_beside(scores, chances)), "labels": labels}
-        fields |= {"raw": raw and Significances(*map(_fixed, raw)), "names": names}
+            refuse(raw.sigma <= 0, raw.sigma, "sigma", "a number above 0")
+        fields = {"scores": fixed(scores), "p_relevant": fixed(beside(scores, chances)), "labels": labels}
+        fields |= {"raw": raw and Significances(*map(fixed, raw)), "names": names}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -161,14 +158,14 @@ class Prediction:
             reading = calibration.apply(reading)
         raw = None
         if reading.mu is not None and reading.sigma is not None:
-            raw = Significances(_array(reading.mu), _array(reading.sigma))
+            raw = Significances(array(reading.mu), array(reading.sigma))
         known = tuple(str(label) for label in labels)
-        return cls(_array(reading.scores), _array(reading.p_relevant), known, raw, method, tuple(names))
+        return cls(array(reading.scores), array(reading.p_relevant), known, raw, method, tuple(names))
 
     @cached_property
     def ranks(self) -> IntArray:
         """Ranks [N, K]: 0 = irrelevant, larger = more significant."""
-        return _fixed(densify(self.scores))
+        return fixed(densify(self.scores))
 
     @cached_property
     def orders(self) -> list[str]:
@@ -183,7 +180,7 @@ class Prediction:
     @cached_property
     def _canonical(self) -> Significances:
         mu, sigma = normal.canonical(*self._law())
-        return Significances(_fixed(mu.numpy()), _fixed(sigma.numpy()))
+        return Significances(fixed(mu.numpy()), fixed(sigma.numpy()))
 
     @property
     def significance(self) -> FloatArray:
@@ -218,19 +215,19 @@ class Prediction:
         found[..., 0] = 1.0 - self.p_relevant
         # What no quadrature reaches is a label that is barely relevant, below all others that are.
         found[..., 1] = np.maximum(0.0, found[..., 1] + 1.0 - found.sum(-1))
-        return _fixed(found)
+        return fixed(found)
 
     @cached_property
     def expected_rank(self) -> FloatArray:
         """Expected rank [N, K], the mean of `p_rank`, at a lower cost."""
         others = self._read(normal.expected_rank) - self._read(normal.p_relevant)
-        return _fixed(self.p_relevant + np.maximum(0.0, others) * self._share)
+        return fixed(self.p_relevant + np.maximum(0.0, others) * self._share)
 
     @cached_property
     def _share(self) -> FloatArray:
         """Probability of relevance over that of the law of the pairs; 1 at equal temperatures."""
         law = self._read(normal.p_relevant)
-        return _fixed(np.divide(self.p_relevant, law, out=np.zeros_like(law), where=law > _REACHED))
+        return fixed(np.divide(self.p_relevant, law, out=np.zeros_like(law), where=law > _REACHED))
 
     def rank_interval(self, confidence: float = 0.9) -> Interval:
         """Central interval of ranks that holds the true rank with this probability or more."""
@@ -385,7 +382,7 @@ class Prediction:
         return torch.tensor(self.raw.mu), torch.tensor(self.raw.sigma)
 
     def _read(self, function: Callable[[Tensor, Tensor], Tensor]) -> FloatArray:
-        return _fixed(function(*self._law()).numpy())
+        return fixed(function(*self._law()).numpy())
 
 
 def _counted(count: int, word: str) -> str:
@@ -397,37 +394,3 @@ def _plain(name: Any) -> Any:
     if isinstance(name, np.integer):
         return int(name)
     return name if isinstance(name, str | int) and not isinstance(name, np.generic) else str(name)
-
-
-def _array(values: Tensor) -> FloatArray:
-    found: FloatArray = values.detach().cpu().double().numpy()
-    return found
-
-
-def _matrix(values: npt.ArrayLike, name: str) -> FloatArray:
-    found = np.array(values, dtype=np.float64)
-    if found.ndim != 2:
-        raise DataError(f"expected {name} of shape [N, K], got shape {list(found.shape)}")
-    _refuse(~np.isfinite(found), found, name, "a finite number")
-    return found
-
-
-def _refuse(bad: BoolArray, values: FloatArray, name: str, wanted: str) -> None:
-    if bad.any():
-        place = tuple(int(index) for index in np.argwhere(bad)[0])
-        raise DataError(f"{name} is {values[place]} at {list(place)}; expected {wanted}")
-
-
-def _beside(scores: FloatArray, chances: FloatArray) -> FloatArray:
-    """Probabilities strictly on the score's side of one half, where rounding has put them on it."""
-    _refuse((chances < 0) | (chances > 1), chances, "p_relevant", "a probability")
-    relevant = scores > 0
-    found = np.where(relevant, np.maximum(chances, _ABOVE_HALF), np.minimum(chances, 0.5))
-    bad = np.abs(found - chances) > _SLACK
-    _refuse(bad, chances, "p_relevant", "more than 1/2 where the score is above 0, and only there")
-    return found
-
-
-def _fixed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    values.setflags(write=False)
-    return values

@@ -254,7 +254,7 @@ def test_exit_codes_and_output_of_the_command(tmp_path):
     assert gmlr("flat.csv", "--strict", cwd=tmp_path).returncode == 1
     none = gmlr("none.csv", cwd=tmp_path)
     assert (none.returncode, none.stdout) == (2, "")
-    assert none.stderr == "error: none.csv: does not exist\n"
+    assert none.stderr == "gmlr: none.csv: does not exist\n"
     labels = gmlr("good.csv", "--labels", "sky, sea", cwd=tmp_path)
     assert labels.returncode == 1
     assert "label 'sun' is not one of ['sea', 'sky']" in labels.stdout

@@ -33,22 +33,17 @@ def check_command(
     Exit code: 0 nothing to mend, 1 problems found, 2 it cannot be read.
     """
     from gaussianmlr.data.checking import check
-    from gaussianmlr.errors import DataError
 
-    try:
-        report = check(
-            path,
-            labels=[label.strip() for label in labels.split(",")] if labels else None,
-            threshold=threshold,
-            tolerance=tolerance,
-            shown=sys.stderr.isatty(),
-        )
-        typer.echo(json.dumps(report.to_dict(), indent=2, allow_nan=False) if as_json else repr(report))
-        if plot is not None and report.data is not None:
-            report.plot(plot)
-            typer.echo(f"plot: {plot}", err=True)
-    except (DataError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+    report = check(
+        path,
+        labels=[label.strip() for label in labels.split(",")] if labels else None,
+        threshold=threshold,
+        tolerance=tolerance,
+        shown=sys.stderr.isatty(),
+    )
+    typer.echo(json.dumps(report.to_dict(), indent=2, allow_nan=False) if as_json else repr(report))
+    if plot is not None and report.data is not None:
+        report.plot(plot)
+        typer.echo(f"plot: {plot}", err=True)
     if report.errors or (strict and report.warnings):
         raise typer.Exit(1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -58,16 +56,15 @@ def digits(
     """Find MNIST, or fetch it into the user cache, and say what there is."""
     from gaussianmlr.data.digits import load_digits
 
-    with _plain_errors():
-        for split in ("train", "test"):
-            found = load_digits(
-                split,
-                folder or "auto",
-                download=not offline and split == "train",  # one search fetches both
-                shown=sys.stderr.isatty(),
-                say=_note if split == "train" else lambda _: None,
-            )
-            typer.echo(f"{split}: {len(found):,} digits: {found.source}")
+    for split in ("train", "test"):
+        found = load_digits(
+            split,
+            folder or "auto",
+            download=not offline and split == "train",  # one search fetches both
+            shown=sys.stderr.isatty(),
+            say=_note if split == "train" else lambda _: None,
+        )
+        typer.echo(f"{split}: {len(found):,} digits: {found.source}")
 
 
 @app.command()
@@ -83,10 +80,9 @@ def show(
     """Draw a contact sheet with boxes, ranks and orders."""
     from gaussianmlr.data.sheet import contact_sheet
 
-    with _plain_errors():
-        path = out or Path(f"{name}.png")
-        contact_sheet(name, split=split.value, rows=rows, columns=columns, seed=seed, digits=source, out=path)
-        typer.echo(str(path))
+    path = out or Path(f"{name}.png")
+    contact_sheet(name, split=split.value, rows=rows, columns=columns, seed=seed, digits=source, out=path)
+    typer.echo(str(path))
 
 
 @app.command()
@@ -108,27 +104,14 @@ def export(
     from gaussianmlr.data.export import export_sets
     from gaussianmlr.data.ranked_mnist import RankedMNIST
 
-    with _plain_errors():
-        sets = [
-            RankedMNIST(name, one.value, size=size, seed=seed, digits=source, shared_digits=shared_digits)
-            for one in split or list(SplitName)
-        ]
-        made = export_sets(sets, out, to.value, shown=sys.stderr.isatty())
-        _note(f"made from {sets[0].digits.source}")
-        typer.echo(f"{made}: {sum(map(len, sets)):,} images")
+    sets = [
+        RankedMNIST(name, one.value, size=size, seed=seed, digits=source, shared_digits=shared_digits)
+        for one in split or list(SplitName)
+    ]
+    made = export_sets(sets, out, to.value, shown=sys.stderr.isatty())
+    _note(f"made from {sets[0].digits.source}")
+    typer.echo(f"{made}: {sum(map(len, sets)):,} images")
 
 
 def _note(line: str) -> None:
     typer.echo(line, err=True)
-
-
-@contextlib.contextmanager
-def _plain_errors() -> Iterator[None]:
-    """What the user can mend is one message and exit code 2, not a traceback."""
-    from gaussianmlr.errors import DataError
-
-    try:
-        yield
-    except (DataError, OSError) as error:
-        _note(f"error: {error}")
-        raise typer.Exit(2) from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +15,16 @@ from gaussianmlr.files import alone
 from gaussianmlr.fitting import fit
 from gaussianmlr.methods import Method, make
 from gaussianmlr.metrics import PaperMetrics
-from gaussianmlr.model import Model, load, read_config, versions
+from gaussianmlr.model import Model, load, read_config
 from gaussianmlr.origin import Origin
 from gaussianmlr.paper.canvas import open_canvases
 from gaussianmlr.paper.cells import Cell, is_landed, read_as, recipe_of, write_cell
 from gaussianmlr.paper.probing import probe_canvas
+from gaussianmlr.provenance import commit, versions
 from gaussianmlr.recipe import Recipe
 from gaussianmlr.training import Watcher
 
-__all__ = ["Places", "Sources", "commit", "measure", "run_cell"]
+__all__ = ["Places", "Sources", "measure", "run_cell"]
 
 Outcome = Literal["landed", "there", "busy", "interrupted"]
 
@@ -239,34 +238,6 @@ def is_busy(cell: Cell, places: Places) -> bool:
         return False
     with alone(_lock_of(places.run(cell))) as first:
         return not first
-
-
-@functools.cache
-def commit() -> str | None:
-    """The commit of the package's source, marked where files differ from it; none outside a repository.
-
-    Examples
-    --------
-    >>> found = commit()
-    >>> found is None or len(found.removesuffix(" with changes")) == 40
-    True
-    """
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str | None:
-        try:
-            found = subprocess.run(
-                ["git", "-C", str(here), *words], capture_output=True, text=True, timeout=30, check=True
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return found.stdout.strip()
-
-    # A copy installed inside some other repository is not of that repository.
-    if not git("ls-files", "--error-unmatch", "cells.py"):
-        return None
-    head = git("rev-parse", "HEAD")
-    return f"{head} with changes" if head and git("status", "--porcelain", "--", str(here.parent)) else head
 
 
 def run_all(
