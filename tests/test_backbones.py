@@ -588,3 +588,45 @@ def test_the_last_parts_of_joined_backbones_are_freed_first():
 def test_what_cannot_be_joined_is_said(name, text):
     with pytest.raises(DataError, match=text):
         backbones.make(name, channels=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("fast", {}),
+        ("resnet18", {}),
+        ("resnet18", {"pool": True}),
+        ("efficientnet-lite0", {"pretrained": False, "pool": True}),
+        ("efficientnet-lite1", {"pretrained": False}),
+    ],
+)
+@pytest.mark.parametrize("training", [False, True])
+def test_halves_are_the_backbone(name, settings, training):
+    torch.manual_seed(0)
+    backbone = backbones.make(name, channels=1, **settings)
+    images = torch.rand(2, 1, 70, 64)
+    for count in range(1, len(backbone.stages()) + 1):
+        backbones.freeze(backbone, len(backbone.stages()) - count or "all")
+        backbone.train(training)
+        still, free = copy.deepcopy(backbones.divide(backbone))
+        assert sum(p.requires_grad for p in free.parameters()) == sum(
+            p.requires_grad for p in backbone.parameters()
+        )
+        torch.manual_seed(1)  # of the blocks that are left out at random
+        found = free(still(images))
+        torch.manual_seed(1)
+        torch.testing.assert_close(found, backbone(images))
+        assert found.shape[1] == free.features == backbone.features
+        assert still(images).shape[1] == free.inputs.channels
+        assert free.is_map == backbone.is_map == (found.dim() == 4)
+        assert not any(part.training for part in still.modules() if isinstance(part, torch.nn.BatchNorm2d))
+
+
+def test_what_cannot_be_cut_is_not_cut():
+    backbone = backbones.make("fast+resnet18", channels=1)
+    backbones.freeze(backbone, 1)
+    assert backbones.divide(backbone) is None
+    backbones.freeze(backbone, "none")
+    assert backbones.divide(backbone) is None
+    plain = backbones.make("fast", channels=1)
+    assert backbones.divide(plain) is None

@@ -126,12 +126,17 @@ def test_the_papers_photographs_are_augmented():
         (
             np.zeros((2, 3, 8, 8)),
             {"augment": "randaugment", "augment_settings": {"strength": 3}},
-            "strength = 3; expected operations, magnitude and bins",
+            "strength = 3; expected operations, magnitude, bins and views",
         ),
         (
             np.zeros((2, 3, 8, 8)),
             {"augment": "randaugment", "augment_settings": {"bins": "4"}},
             "bins = '4'; expected",
+        ),
+        (
+            np.zeros((2, 3, 8, 8)),
+            {"augment": "randaugment", "augment_settings": {"views": 0}},
+            "views is 0; expected 1 or more",
         ),
     ],
 )

@@ -10,6 +10,7 @@ from gaussianmlr import fitting
 from gaussianmlr.backbones import make
 from gaussianmlr.batches import Arrays
 from gaussianmlr.data import RankedMNIST, Setting
+from gaussianmlr.epochs import for_training
 from gaussianmlr.fitting import fit
 from gaussianmlr.frozen import OfFiles, features_of, stands_still
 from gaussianmlr.recipe import Recipe
@@ -54,11 +55,15 @@ def passes(monkeypatch):
     return seen
 
 
+AUGMENTED = {"augment": "randaugment", "augment_settings": {"views": 2}}
+
+
 @pytest.mark.parametrize("method", ["gmlr", "lsep"])
 @pytest.mark.parametrize("average", [None, 0.9])
-def test_the_model_is_that_of_training_the_whole_network(method, average, monkeypatch):
+@pytest.mark.parametrize("more", [{}, {"freeze": 1}, AUGMENTED, {"freeze": 1, **AUGMENTED}])
+def test_the_model_is_that_of_training_the_whole_network(method, average, more, monkeypatch):
     data, validation = pictures(), pictures(12, seed=1)
-    recipe = RECIPE.replace(method=method, average=average)
+    recipe = RECIPE.replace(method=method, average=average, optimizer="adamw", **more)
     quick = fit(recipe, data, validation, labels=LABELS, cache=False)
     monkeypatch.setattr(fitting, "stands_still", lambda *_: False)
     slow = fit(recipe, data, validation, labels=LABELS, cache=False)
@@ -132,11 +137,54 @@ def test_sets_that_are_drawn_go_through_once():
     assert torch.equal(found.ranks, ranks)
 
 
+def test_frozen_stages_see_every_version_once(monkeypatch, tmp_path):
+    data, validation, watcher = pictures(), pictures(12, seed=1), Counting()
+    seen, stem = [], make("fast", channels=3, **SMALL).stem[0]
+    forward = type(stem).forward
+    monkeypatch.setattr(type(stem), "forward", lambda self, x: seen.append(len(x)) or forward(self, x))
+    recipe = RECIPE.replace(freeze=1, epochs=5, **AUGMENTED)
+    fit(recipe, data, validation, labels=LABELS, cache=tmp_path, watcher=watcher)
+    # A trial shows the width of the maps; two more how large they are; the end measures the whole.
+    assert sum(seen) == 1 + 2 * 24 + 12 + 2 + 12
+    assert watcher.told[:6] == [(8, 48), (16, 48), (24, 48), (32, 48), (40, 48), (48, 48)]
+
+
+def test_versions_of_picture_files_are_kept_and_are_those_of_training(tmp_path):
+    generator = np.random.default_rng(0)
+    lines = ["image,ranking"]
+    for number in range(10):
+        pixels = generator.integers(0, 256, (40, 30, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+        lines.append(f"{number}.png,{'sky > sea' if number % 2 else 'sea'}")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines) + "\n")
+    source = open_data(tmp_path / "manifest.csv", image_size=32)
+    data = for_training(source.train, RECIPE.replace(seed=7, **AUGMENTED))
+    backbone = make("fast", channels=3, **SMALL).eval()
+    found = features_of(backbone, data, cache=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 2
+    assert torch.equal(found[0][1], source.train.ranks[0])
+    for epoch in range(5):
+        images, ranks = data.tensors_at(range(8), epoch)
+        with torch.no_grad():
+            expected = backbone(images)
+        features, truth = found.tensors_at(range(8), epoch)
+        assert torch.allclose(features, expected, atol=1e-5)
+        assert torch.equal(truth, ranks)
+    assert not torch.equal(found.each[0].inputs, found.each[1].inputs)
+    few = found.rows(torch.tensor([3, 1]))
+    assert torch.equal(few.tensors_at([0], 1)[0], found.tensors_at([3], 1)[0])
+    other_seed = for_training(source.train, RECIPE.replace(seed=8, **AUGMENTED))
+    features_of(backbone, other_seed, cache=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 2  # versions that come again are those of every seed
+
+
 def test_what_changes_is_not_computed_once():
     data = pictures()
     assert stands_still(RECIPE, data)
-    for change in ({"freeze": 1}, {"augment": "randaugment"}, {"fresh": True}):
-        assert not stands_still(RECIPE.replace(**change), data)
+    assert not stands_still(RECIPE.replace(freeze="none"), data)
+    assert not stands_still(RECIPE.replace(fresh=True), data)
+    assert not stands_still(RECIPE, for_training(data, RECIPE.replace(augment="randaugment")))
+    assert stands_still(RECIPE, for_training(data, RECIPE.replace(**AUGMENTED)))
 
     class Told:
         def __len__(self):

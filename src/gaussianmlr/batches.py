@@ -117,6 +117,11 @@ class Arrays:
         where = torch.as_tensor(indices)
         return self.inputs[where], *truth_at(where, self.ranks, self.weights, self.seed, epoch)
 
+    def rows(self, where: Tensor) -> Arrays:
+        """Some instances, as a set of their own."""
+        weights = None if self.weights is None else self.weights[where]
+        return Arrays(self.inputs[where], self.ranks[where], weights, self.seed)
+
 
 def as_tensor(values: Any) -> Tensor:
     """Arrays of any layout, frames and tensors as a tensor."""

@@ -63,6 +63,8 @@ class Augmented:
         Images [channels, height, width], bytes or floats in 0..1.
     augment : Augment
         What changes them; its preprocessing is not used, the images have been through theirs.
+    views : int, optional
+        How many versions of an image there are, taken in turn; one an epoch without it.
 
     Examples
     --------
@@ -74,8 +76,10 @@ class Augmented:
     (torch.Size([2, 3, 8, 8]), torch.float32)
     """
 
-    def __init__(self, data: RankedSet, augment: Augment) -> None:
-        self.data, self.augment = data, augment
+    def __init__(self, data: RankedSet, augment: Augment, views: int | None = None) -> None:
+        if views is not None and views < 1:
+            raise DataError(f"views is {views}; expected 1 or more versions of an image")
+        self.data, self.augment, self.views = data, augment, views
 
     def __len__(self) -> int:
         return len(self.data)
@@ -91,6 +95,10 @@ class Augmented:
     def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
         """Some instances, as they are in an epoch."""
         images, *rest = fetch(self.data, list(indices), epoch)
+        return (self.changed(images, indices, epoch), *rest)
+
+    def changed(self, images: Tensor, indices: Sequence[int], epoch: int) -> Tensor:
+        """Images that belong to some indices, as they are in an epoch."""
         if images.ndim != 4 or images.shape[1] not in (1, 3):
             raise DataError(
                 f"augmentation is for images of 1 or 3 channels, not for inputs {list(images.shape[1:])}"
@@ -101,10 +109,11 @@ class Augmented:
                 "augmentation is for images of bytes, or of floats in 0..1, "
                 f"not for values from {unit.min():.3g} to {unit.max():.3g}"
             )
-        changed = torch.empty_like(unit)
+        found = torch.empty_like(unit)
+        view = epoch if self.views is None else epoch % self.views
         for place, index in enumerate(indices):
-            changed[place] = self.augment.augment(unit[place], epoch=epoch, index=int(index))
-        return (changed, *rest)
+            found[place] = self.augment.augment(unit[place], epoch=view, index=int(index))
+        return found
 
 
 def for_training(data: RankedSet, recipe: Recipe) -> RankedSet:
@@ -122,9 +131,12 @@ def for_training(data: RankedSet, recipe: Recipe) -> RankedSet:
     if recipe.augment == "none":
         return data
     for name, value in recipe.augment_settings.items():
-        if name not in ("operations", "magnitude", "bins") or type(value) is not int:
+        if name not in ("operations", "magnitude", "bins", "views") or type(value) is not int:
             raise DataError(
                 f"augment_settings has {name} = {shorten(value)}; "
-                "expected operations, magnitude and bins, whole numbers"
+                "expected operations, magnitude, bins and views, whole numbers"
             )
-    return Augmented(data, Augment(seed=recipe.seed, **recipe.augment_settings))
+    settings = dict(recipe.augment_settings)
+    views = settings.pop("views", None)
+    # Versions that come again are those of every seed, so that runs can share what is computed of them.
+    return Augmented(data, Augment(seed=recipe.seed if views is None else 0, **settings), views)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr.backbones import parameter_groups
+from gaussianmlr.backbones import divide, parameter_groups
 from gaussianmlr.batches import Arrays, RankedSet, batches, fetch
 from gaussianmlr.calibration import Calibration, calibrate, compare
 from gaussianmlr.checkpoints import RunFolder
@@ -200,21 +200,22 @@ def _still(
     cache: str | Path | bool,
     watcher: Watcher | None,
 ) -> tuple[nn.Module, tuple[RankedSet, RankedSet | None]]:
-    """What is trained and on what: of a frozen backbone, the head alone, on features computed once."""
+    """What is trained and on what: all but the frozen part, on what that part gives, computed once."""
     sets = [one for one in (data, validation) if one is not None]
-    if not all(stands_still(recipe, one) for one in sets):
+    halves = divide(network.backbone) if all(stands_still(recipe, one) for one in sets) else None
+    if halves is None:
         return network, (data, validation)
     teller = watcher if watcher is not None and fabric.is_global_zero else Watcher()
-    network.backbone.to(fabric.device)
+    halves.still.to(fabric.device)
     found: list[RankedSet] = []
     with fabric.rank_zero_first(local=True):  # the others read what the first has kept
         for one in sets:
-            made = features_of(network.backbone, one, cache=cache, progress=teller.features)
+            made = features_of(halves.still, one, cache=cache, progress=teller.features)
             if made is None:
-                teller.note("features of the frozen backbone would fill the memory: computed in every epoch")
+                teller.note("features of what is frozen would fill the memory: computed in every epoch")
                 return network, (data, validation)
             found.append(made)
-    return network.head, (found[0], found[1] if len(found) > 1 else None)
+    return Network(halves.free, network.head), (found[0], found[1] if len(found) > 1 else None)
 
 
 @torch.no_grad()

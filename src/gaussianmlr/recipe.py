@@ -89,7 +89,9 @@ class Recipe:
     )
     augment: Literal["none", "randaugment"] = _about("none", "How training images are changed at random.")
     augment_settings: dict[str, Any] = _about(
-        {}, "Of randaugment: operations (3), magnitude (10) of bins (40)."
+        {},
+        "Of randaugment: operations (3), magnitude (10) of bins (40); views, how many versions of an image "
+        "there are, if not another one each epoch.",
     )
     checkpoint_minutes: float = _about(5.0, "Longest time between two checkpoints within an epoch.")
     workers: int = _about(0, "Processes that load data.")

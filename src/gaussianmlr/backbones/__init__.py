@@ -18,6 +18,7 @@ them into the range of its weights by itself.
 
 from gaussianmlr.backbones import zoo as _zoo  # noqa: F401  (makes its names known)
 from gaussianmlr.backbones.base import Backbone, Inputs, available, make, register
+from gaussianmlr.backbones.divided import divide
 from gaussianmlr.backbones.fast import Fast
 from gaussianmlr.backbones.freezing import freeze, parameter_groups
 from gaussianmlr.backbones.joined import Joined
@@ -35,6 +36,7 @@ __all__ = [
     "Mlp",
     "ResNet18",
     "available",
+    "divide",
     "freeze",
     "load_weights",
     "make",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -77,7 +77,7 @@ class Backbone(nn.Module, ABC):
     """A network that turns a batch of inputs into features.
 
     A backbone of your own sets the attributes, writes `extract` and, if it shall be fine-tuned in
-    parts, `stages`; it is made known by `register`.
+    parts, `stages` (and `steps`, so that frozen ones run only once); it is made known by `register`.
 
     Attributes
     ----------
@@ -113,6 +113,10 @@ class Backbone(nn.Module, ABC):
         """The parts, from input to output, that can be frozen one after the other."""
         return [module for module in self.children() if any(True for _ in module.parameters())]
 
+    def steps(self) -> list[Callable[[Tensor], Tensor]]:
+        """`extract` in pieces: a function a stage, and perhaps more after them; empty where unknown."""
+        return []
+
     def forward(self, x: Tensor) -> Tensor:
         """Features of a batch: [N, F], or [N, F, H, W]."""
         return self.extract(self._prepared(x))
@@ -140,6 +144,18 @@ class Backbone(nn.Module, ABC):
             x = x.to(self._mean.dtype) / 255.0
         in_range = self.inputs.mean == (0.0,) and self.inputs.std == (1.0,)
         return x if in_range else (x - self._mean) / self._std
+
+
+def run_steps(steps: Iterable[Callable[[Tensor], Tensor]], x: Tensor) -> Tensor:
+    """One step after the other."""
+    for step in steps:
+        x = step(x)
+    return x
+
+
+def mean_of_places(x: Tensor) -> Tensor:
+    """A vector of a map."""
+    return x.mean((2, 3))
 
 
 Factory = Callable[..., Backbone]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gaussianmlr.backbones.base import Backbone, Inputs, register
+from gaussianmlr.backbones.base import Backbone, Inputs, register, run_steps
 from gaussianmlr.errors import DataError
 
 _PATCH = 4  # pixels a side that become channels
@@ -111,12 +111,19 @@ class Fast(Backbone):
 
     def extract(self, x: Tensor) -> Tensor:
         """The last map."""
-        below, right = (-x.shape[2]) % self.stride, (-x.shape[3]) % self.stride
-        if below or right:
-            x = functional.pad(x, (0, right, 0, below))
-        features: Tensor = self.body(self.stem(x))
-        return features
+        return run_steps(self.steps(), x)
 
     def stages(self) -> list[nn.Module]:
         """Stem, then the stages."""
         return [self.stem, *self.body]
+
+    def steps(self) -> list[Callable[[Tensor], Tensor]]:
+        """The stages as they are; the stem fills the image up first."""
+        return [self._begin, *self.body]
+
+    def _begin(self, x: Tensor) -> Tensor:
+        below, right = (-x.shape[2]) % self.stride, (-x.shape[3]) % self.stride
+        if below or right:
+            x = functional.pad(x, (0, right, 0, below))
+        found: Tensor = self.stem(x)
+        return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr.backbones.base import Backbone, Inputs, Values, register
+from gaussianmlr.backbones.base import Backbone, Inputs, Values, mean_of_places, register, run_steps
 from gaussianmlr.backbones.weights import load_weights
 
 
@@ -78,14 +79,21 @@ class ResNet18(Backbone):
 
     def extract(self, x: Tensor) -> Tensor:
         """The last map, or its mean over places."""
-        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return x if self.is_map else x.mean((2, 3))
+        return run_steps(self.steps(), x)
 
     def stages(self) -> list[nn.Module]:
         """Stem, then the four layers."""
         stem = nn.ModuleList([self.conv1, self.bn1])
         return [stem, self.layer1, self.layer2, self.layer3, self.layer4]
+
+    def steps(self) -> list[Callable[[Tensor], Tensor]]:
+        """The stages, and the mean over places if there is one."""
+        layers = [self.layer1, self.layer2, self.layer3, self.layer4]
+        return [self._begin, *layers, *([] if self.is_map else [mean_of_places])]
+
+    def _begin(self, x: Tensor) -> Tensor:
+        found: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        return found
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Take over torchvision's weights of a ResNet18; its classifier is passed over."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from torch import Tensor, nn
 
-from gaussianmlr.backbones.base import Backbone, Inputs, Values, register
+from gaussianmlr.backbones.base import Backbone, Inputs, Values, mean_of_places, register, run_steps
 from gaussianmlr.backbones.weights import load_weights
 from gaussianmlr.errors import DataError
 
+Step = Callable[[Tensor], Tensor]
 _LITE = "'gaussianmlr[efficientnet]'"
 
 
 class _Zoo(Backbone):
-    """A published network, its map made by `as_map`; gray images become three equal channels."""
+    """A published network, its map made by `as_map`; gray images become three equal channels.
+
+    `in_steps` gives the same in pieces, one a stage, where the network can be cut.
+    """
 
     def __init__(
         self,
@@ -28,19 +33,31 @@ class _Zoo(Backbone):
         stages: list[nn.Module],
         *,
         pool: bool,
+        in_steps: Callable[[nn.Module], list[Step]] | None = None,
     ) -> None:
         super().__init__(features, inputs, is_map=not pool)
         self.network = network
-        self._as_map, self._stages = as_map, tuple(stages)
+        self._as_map, self._in_steps, self._stages = as_map, in_steps, tuple(stages)
 
     def extract(self, x: Tensor) -> Tensor:
         """The network's last map, or its mean over places."""
-        features = self._as_map(self.network, x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x)
-        return features if self.is_map else features.mean((2, 3))
+        features = self._as_map(self.network, _three(x))
+        return features if self.is_map else mean_of_places(features)
 
     def stages(self) -> list[nn.Module]:
         """The parts that the published network has."""
         return list(self._stages)
+
+    def steps(self) -> list[Step]:
+        """The parts one by one, where that is known, and the mean over places if there is one."""
+        if self._in_steps is None:
+            return []
+        first, *others = self._in_steps(self.network)
+        return [lambda x: first(_three(x)), *others, *([] if self.is_map else [mean_of_places])]
+
+
+def _three(x: Tensor) -> Tensor:
+    return x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
 
 
 def _needed(name: str, package: str, install: str) -> ModuleType:
@@ -69,8 +86,8 @@ def _efficientnet_lite(number: int) -> Callable[..., Backbone]:
         top = nn.ModuleList([network._conv_head, network._bn1])
         # Published for (x - 127) / 128 of bytes; here bytes are divided by 255 first.
         inputs = Inputs(channels, "image", (127 / 255,), (128 / 255,), size=(224, 240, 260)[number])
-        stages = [stem, *_by_resolution(network._blocks), top]
-        return _Zoo(network, _lite_map, 1280, inputs, stages, pool=pool)
+        stages: list[nn.Module] = [stem, *_by_resolution(network._blocks), top]
+        return _Zoo(network, _lite_map, 1280, inputs, stages, pool=pool, in_steps=_lite_steps)
 
     return factory
 
@@ -91,7 +108,28 @@ def _lite_map(network: nn.Module, x: Tensor) -> Tensor:
     return features
 
 
-def _by_resolution(blocks: nn.ModuleList) -> list[nn.Module]:
+def _lite_steps(network: Any) -> list[Step]:
+    """What `extract_features` does: stem, groups of blocks, top."""
+    rate = network._global_params.drop_connect_rate or 0.0
+    rates = {id(block): rate * place / len(network._blocks) for place, block in enumerate(network._blocks)}
+
+    def run(blocks: nn.ModuleList) -> Step:
+        return lambda x: run_steps(
+            [partial(block, drop_connect_rate=rates[id(block)]) for block in blocks], x
+        )
+
+    def stem(x: Tensor) -> Tensor:
+        found: Tensor = network._swish(network._bn0(network._conv_stem(x)))
+        return found
+
+    def top(x: Tensor) -> Tensor:
+        found: Tensor = network._swish(network._bn1(network._conv_head(x)))
+        return found
+
+    return [stem, *map(run, _by_resolution(network._blocks)), top]
+
+
+def _by_resolution(blocks: nn.ModuleList) -> list[nn.ModuleList]:
     """Blocks grouped so that each group starts where the map shrinks or, at first, where it begins."""
     groups: list[list[nn.Module]] = []
     for block in blocks:

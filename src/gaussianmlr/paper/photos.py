@@ -1,11 +1,11 @@
 """Pictures for cells: cross-validation of natural scenes, the given split of architecture.
 
-Where the backbone stands still and pictures are not augmented, features are computed once and heads
-are trained on them.
+What is frozen of the backbone sees every picture, or each of its versions, once for all folds and methods.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
@@ -23,10 +23,12 @@ from gaussianmlr import backbones
 from gaussianmlr.batches import Arrays, RankedSet, batches
 from gaussianmlr.data import Preprocess, RankedData, read_avdp, read_nsid
 from gaussianmlr.defaults import SIDE, side_of
+from gaussianmlr.epochs import for_training
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.features import compute_features
 from gaussianmlr.files import aside
 from gaussianmlr.fitting import fit
+from gaussianmlr.frozen import Versions, features_of, stands_still
 from gaussianmlr.metrics import evaluate
 from gaussianmlr.model import Model
 from gaussianmlr.paper.cells import Cell, recipe_of
@@ -125,19 +127,57 @@ def run_photos(
 
 
 class _Given:
-    """Pictures as a recipe's network takes them: as features where those never change, else as images."""
+    """Pictures as what is trained of a recipe's network takes them.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        Of that training: nothing is held out, so that nothing can be chosen by it; what stood still is
+        left out.
+    """
 
     def __init__(self, recipe: Recipe, data: RankedData, watcher: Watcher) -> None:
         self.data, self.preprocess = data, _preprocess(side_of(recipe))
-        self.features: Tensor | None = None
-        if recipe.freeze == "all" and recipe.augment == "none":
-            self.features = photo_features(recipe, data, watcher.note)
+        self.recipe = recipe.replace(select="last")
+        pictures = Pictures(data, self.preprocess)
+        train, halves = for_training(pictures, recipe), None
+        if stands_still(recipe, train):
+            backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
+            backbones.freeze(backbone, recipe.freeze)
+            halves = backbones.divide(backbone)
+        self._features: tuple[Arrays | Versions, Arrays | Versions] | None = None
+        if halves is not None:
+            test = features_of(halves.still, pictures, progress=_in_quarters(watcher.note))
+            found = (
+                test
+                if train is pictures
+                else features_of(halves.still, train, progress=_in_quarters(watcher.note))
+            )
+            if test is not None and found is not None:
+                self._features, self._free = (found, test), halves.free
+                self.recipe = self.recipe.replace(freeze="none", augment="none", augment_settings={})
 
-    def rows(self, where: Ints) -> RankedSet:
-        """Some of the pictures, in that order."""
-        if self.features is not None:
-            return Arrays(self.features[torch.from_numpy(where)], self.data.ranks[where])
-        return Pictures(self.data.subset(where), self.preprocess)
+    def backbone(self) -> nn.Module | None:
+        """A backbone of its own for a training, where it is not the recipe's."""
+        return None if self._features is None else copy.deepcopy(self._free)
+
+    def rows(self, where: Ints, *, trained: bool) -> RankedSet:
+        """Some of the pictures, in that order, to train on or to measure."""
+        if self._features is None:
+            return Pictures(self.data.subset(where), self.preprocess)
+        return self._features[0 if trained else 1].rows(torch.from_numpy(where))
+
+
+def _in_quarters(say: Callable[[str], None]) -> Callable[[int, int], None]:
+    """Tells in words, four times, how far features are."""
+    said = [0]
+
+    def progress(done: int, total: int) -> None:
+        if done * 4 // total > said[0] * 4 // total:
+            say(f"features of {done:,} of {total:,} pictures")
+        said[0] = done
+
+    return progress
 
 
 def photo_features(
@@ -156,12 +196,6 @@ def photo_features(
     """
     backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
     preprocess = _preprocess(backbone.inputs.size or SIDE)
-    said = [0]
-
-    def progress(done: int, total: int) -> None:
-        if done * 4 // total > said[0] * 4 // total:
-            say(f"features of {done:,} of {total:,} pictures")
-        said[0] = done
 
     assert data.images is not None
     return compute_features(
@@ -169,7 +203,7 @@ def photo_features(
         data.images,
         load=lambda file: picture(file, preprocess),
         transform=preprocess.to_dict(),
-        progress=progress,
+        progress=_in_quarters(say),
     )
 
 
@@ -199,24 +233,20 @@ def _run_part(
         raise DataError(f"{file} was made with other settings or data; remove it, or choose another folder")
 
     run = folder / f"part-{number}"
-    # Nothing is held out, so nothing can be chosen by it; features leave nothing to freeze.
-    chosen_by_nothing = recipe.replace(
-        select="last", freeze=recipe.freeze if given.features is None else "none"
-    )
     fitted = fit(
-        chosen_by_nothing,
-        given.rows(part.train),
+        given.recipe,
+        given.rows(part.train, trained=True),
         None,
         labels=given.data.labels,
         out=run,
         fingerprint=made_of,
-        backbone=None if given.features is None else nn.Identity(),
+        backbone=given.backbone(),
         accelerator=accelerator,
         watcher=watcher,
     )
     if fitted.result.interrupted:
         return False
-    outputs = _outputs(fitted.model, given.rows(part.test))
+    outputs = _outputs(fitted.model, given.rows(part.test, trained=False))
     with aside(file) as beside, beside.open("wb") as stream:
         facts: dict[str, Any] = {"images": fitted.result.images, "seconds": fitted.result.seconds}
         facts |= {f"output_{name}": value.numpy() for name, value in outputs.items()}
