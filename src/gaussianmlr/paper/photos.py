@@ -147,15 +147,16 @@ class _Given:
             halves = backbones.divide(backbone)
         self._features: tuple[Arrays | Versions, Arrays | Versions] | None = None
         if halves is not None:
-            test = features_of(halves.still, pictures, progress=_in_quarters(watcher.note))
-            found = (
-                test
-                if train is pictures
-                else features_of(halves.still, train, progress=_in_quarters(watcher.note))
+            found = [
+                features_of(halves.still, one, progress=_in_quarters(watcher.note))
+                for one in dict.fromkeys([train, pictures])
+            ]
+            if found[0] is None or found[-1] is None:  # more than the memory should hold
+                return
+            self._features, self._free = (found[0], found[-1]), halves.free
+            self.recipe = self.recipe.replace(
+                freeze="none", augment="none", augment_settings={}, backbone_settings={}
             )
-            if test is not None and found is not None:
-                self._features, self._free = (found, test), halves.free
-                self.recipe = self.recipe.replace(freeze="none", augment="none", augment_settings={})
 
     def backbone(self) -> nn.Module | None:
         """A backbone of its own for a training, where it is not the recipe's."""
