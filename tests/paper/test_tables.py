@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gaussianmlr.cli import app
-from gaussianmlr.paper.cells import METRICS, Cell, read_cells, write_cell
+from gaussianmlr.paper.cells import METRICS, Cell, read_cells, recipe_of, write_cell
 from gaussianmlr.paper.plans import TABLES, cells_of
 from gaussianmlr.paper.published import published
-from gaussianmlr.paper.tables import make_table, to_csv, to_latex, to_markdown
+from gaussianmlr.paper.tables import Row, make_table, to_csv, to_latex, to_markdown
 
 ROOT = Path(__file__).parents[2]
 RECIPE = {"backbone": "fast", "head": "auto"}
@@ -63,6 +63,24 @@ def test_means_deviations_and_differences(landed):
         if len(values) > 1:
             assert float(row["ours_std"]) == pytest.approx(np.std(values, ddof=1), abs=1e-4)
         assert float(row["difference"]) == pytest.approx(np.mean(values) - float(row["paper"]), abs=1e-3)
+
+
+def test_fine_tuned_networks_stand_beside_frozen_ones():
+    tuned = [cell for cell in cells_of("real", "cpu") if cell.settings]
+    assert [(cell.dataset, cell.method, cell.supervision) for cell in tuned] == [
+        ("nsid", method, "strong") for method in ("crpc", "lsep", "gmlr")
+    ]
+    recipe = recipe_of(tuned[0])
+    assert (recipe.freeze, recipe.augment, recipe.backbone) == (1, "randaugment", "efficientnet-lite2")
+    titles = [row.title for row in make_table("real", {}, "cpu").rows if row.cell.dataset == "nsid"]
+    assert titles[-4:] == [
+        "GaussianMLR strong",
+        "CRPC strong (fine-tuned)",
+        "LSEP strong (fine-tuned)",
+        "GaussianMLR strong (fine-tuned)",
+    ]
+    longer = Row(tuned[2].at(settings=(*tuned[2].settings, "rate=0.01")), None, None, 1)
+    assert longer.title == "GaussianMLR strong (fine-tuned, rate=0.01)"
 
 
 def test_what_was_not_run_is_said(landed):
@@ -121,7 +139,7 @@ def test_tables_from_the_command_line_need_no_training(landed):
         for suffix in ("md", "tex", "csv"):
             assert (landed / "tables" / f"{name}-cpu.{suffix}").stat().st_size > 0
     real = (landed / "tables/real-cpu.md").read_text()
-    assert "Not run: 12 of 12 rows." in real
+    assert "Not run: 15 of 15 rows." in real
     assert "not run: avdp_gmlr-strong_cpu_seed0 (give --avdp FOLDER)" in shown.stderr
 
 

@@ -9,7 +9,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.paper.cells import Cell
 from gaussianmlr.presets import Preset
 
-__all__ = ["FIGURES", "SIX", "TABLES", "cells_of", "plan"]
+__all__ = ["FIGURES", "FINE_TUNED", "SIX", "TABLES", "cells_of", "plan"]
 
 # In the order of the paper's tables.
 SIX = tuple(product(("crpc", "lsep", "gmlr"), ("weak",))) + tuple(
@@ -25,6 +25,15 @@ ABLATIONS = (
     ("method_settings.balance=parts", ("gmlr",)),  # the paper's
     ("method_settings.gauge=canonical", ("gmlr",)),
     ("method_settings.ties=losses", ("crpc",)),  # with published votes: what the paper's rows are made of
+)
+# The last stage of one network, trained on four versions of each picture; the stages below see them once.
+FINE_TUNED = (
+    "augment=randaugment",
+    "augment_settings.views=4",
+    "backbone=efficientnet-lite2",
+    "epochs=20",
+    "freeze=1",
+    "head_settings.dropout=0.5",
 )
 LONG_RUN = 300_000  # images, for GaussianMLR on gray-s
 SEQUENCES = (*GRAY[:2], *COLOR[:2], *GRAY[2:], *COLOR[2:])
@@ -76,12 +85,16 @@ def cells_of(what: str, preset: Preset, seeds: int | None = None) -> list[Cell]:
     if what == "rivals":
         return [cell.at(seed=seed) for cell in _rivals(preset) for seed in drawn]
     datasets, numbers = sets[what]
-    return [
+    found = [
         Cell(name, method, supervision, preset, seed)
         for name in datasets
         for method, supervision in SIX
         for seed in numbers
     ]
+    if what == "real" and preset == "cpu":
+        tuned = [Cell("nsid", *one, preset, settings=FINE_TUNED) for one in SIX if one[1] == "strong"]
+        found += [cell.at(seed=seed) for cell in tuned for seed in drawn]
+    return found
 
 
 def _rivals(preset: Preset) -> list[Cell]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gaussianmlr.files import write_text
 from gaussianmlr.paper.cells import METRICS, Cell, short
-from gaussianmlr.paper.plans import cells_of
+from gaussianmlr.paper.plans import FINE_TUNED, cells_of
 from gaussianmlr.paper.published import Number, published
 from gaussianmlr.presets import Preset
 
@@ -60,7 +60,9 @@ class Row:
     def title(self) -> str:
         """The method in words, with what differs from the preset."""
         cell = self.cell
-        parts = [short(text) for text in cell.settings]
+        tuned = set(FINE_TUNED) <= set(cell.settings)
+        parts = ["fine-tuned"] if tuned else []
+        parts += [short(text) for text in cell.settings if not (tuned and text in FINE_TUNED)]
         parts += [] if cell.images is None else [f"{cell.images:,} images"]
         parts += filter(None, [cell.reading])
         more = f" ({', '.join(parts)})" if parts else ""
