@@ -3,7 +3,9 @@
 import json
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -144,6 +146,24 @@ def test_evaluate_agrees_with_training(run, table):
     assert found["instances"] == 24
     assert found["metrics"] == pytest.approx(known)
     assert found["metrics"]["tau_b"] > 0.5
+
+
+def test_a_size_is_for_what_is_drawn(run, table):
+    with pytest.raises(DataError, match="--size is for Ranked MNIST"):
+        raise inside("evaluate", run[0], table, "--size", "5")[0].exception
+
+
+def test_a_method_of_ones_own_is_found_in_the_folder(tmp_path, table):
+    (tmp_path / "mine.py").write_text("from gaussianmlr.methods.gmlr import Gmlr as Mine\n")
+    gmlr_script = Path(sys.executable).with_name("gmlr")
+    done = subprocess.run(
+        [gmlr_script, "train", table, "--out", "run", "--method", "mine:Mine", "--epochs", "1", "--quiet"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_evaluate_says_how_far_probabilities_are_off(run, table):

@@ -319,6 +319,7 @@ def test_names_of_contenders():
         (["gmrl"], None, "no contender 'gmrl'; known are br, crpc, gmlr"),
         (["br:strong"], None, "method 'br' takes supervision 'weak', not 'strong'"),
         (["gmlr"], "some", "supervision is 'strong', 'weak' or 'both', not 'some'"),
+        (["gmlr:stong"], None, "'gmlr:stong': the supervision is 'strong', 'weak' or 'both', not 'stong'"),
         ([], None, "expected one contender or more"),
     ],
 )

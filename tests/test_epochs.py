@@ -159,6 +159,7 @@ def test_a_run_from_before_a_field_was_there_goes_on(tmp_path):
     there = json.loads(file.read_text())
     del there["recipe"]["fresh"]
     file.write_text(json.dumps(there))
+    (tmp_path / "run" / "epochs.csv").write_text("")
     RunFolder(tmp_path / "run", Recipe(), {"labels": 2})
     with pytest.raises(DataError, match="fresh = False, not True"):
         RunFolder(tmp_path / "run", Recipe(fresh=True), {"labels": 2})

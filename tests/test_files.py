@@ -1,13 +1,15 @@
 """Nothing half-written."""
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from gaussianmlr import files
+from gaussianmlr import DataError, files
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path):
@@ -81,3 +83,27 @@ def test_a_killed_process_leaves_the_old_file(tmp_path):
     run.stdout.close()
     time.sleep(0.01)
     assert target.read_text() == "old"
+
+
+def test_links_stay_links_and_pipes_get_what_was_written(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    files.write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+    os.mkfifo(tmp_path / "pipe")
+    found = []
+    reader = threading.Thread(target=lambda: found.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    files.write_text(tmp_path / "pipe", "through")
+    reader.join(10)
+    assert found == ["through"]
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link", "pipe", "target"]
+
+
+def test_a_file_does_not_take_the_place_of_a_folder(tmp_path):
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(DataError, match="photos is a folder; expected the name of a file"):
+        files.write_text(tmp_path / "photos", "text")
+    assert [file.name for file in tmp_path.iterdir()] == ["photos"]

@@ -216,6 +216,8 @@ def test_settings_make_the_method_again(name):
         (lambda: methods.make("crpc", vote="odd"), "not 'odd'"),
         (lambda: methods.make("nowhere.at.all:Thing"), "cannot import the method 'nowhere.at.all:Thing'"),
         (lambda: methods.make("math:sqrt"), "'math:sqrt' is no method"),
+        (lambda: methods.make("gaussianmlr.methods:Method"), "no whole method: it lacks loss, read"),
+        (lambda: methods.register(type("Nameless", (methods.Method,), {})), "Nameless has no name; expected"),
         (lambda: methods.make("crpc").read({"pair": torch.zeros(1, 4)}), "got 4"),
     ],
 )

@@ -164,6 +164,7 @@ def test_stopping_leaves_nothing_half_written(model, table, tmp_path):
         (("MODEL", "TABLE", "--format", "parquet"), "parquet goes to a file"),
         (("MODEL", "TABLE", "--out", "found.xyz"), "does not say its format"),
         (("MODEL", "TABLE", "--confidence", "1.5"), "expected a confidence above 0.5 and below 1"),
+        (("MODEL", "TABLE", "--out", "TABLE"), "is what is read; choose another name for --out"),
         (("nowhere", "TABLE"), "no model at nowhere"),
     ],
 )

@@ -76,6 +76,19 @@ def test_names_of_splits(tmp_path):
         open_data(tmp_path / "t.parquet")
 
 
+def test_splits_that_nobody_knows_are_left_out_with_a_note(tmp_path):
+    frame = make_table()
+    frame["split"] = np.resize(["train", "train", "test", "tset"], len(frame))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    note = "40 of 160 instances are in 'tset', which training leaves out; known are train, val, valid, dev, "
+    assert [one for one in open_data(tmp_path / "t.csv").notes if "tset" in one] == [
+        f"{note}validation, test"
+    ]
+    frame["split"] = np.resize(["train", "val", "trian", "tset"], len(frame))
+    _, notes = split_of(from_arrays(np.zeros((160, 1)), [["x"]] * 160, labels=["x"], split=frame["split"]))
+    assert notes == [note.replace("40 of", "80 of").replace("'tset'", "'trian', 'tset'") + "validation, test"]
+
+
 def test_orders_alone_teach_nothing(tmp_path):
     make_table()[["ranking"]].to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(DataError, match="holds orders alone"):
@@ -129,3 +142,13 @@ def test_ranked_mnist_by_name():
 def test_size_is_for_sets_that_are_drawn(table):
     with pytest.raises(DataError, match="size is for Ranked MNIST"):
         open_data(table, size=5)
+
+
+def test_sizes_of_pictures(table, pictures):
+    for side in (0, -3):
+        for data in (table, pictures, "gray-s"):
+            with pytest.raises(DataError, match=f"image_size is {side}; expected 1 or more"):
+                open_data(data, image_size=side)
+    for data in (table, "gray-s"):
+        with pytest.raises(DataError, match="image_size is for pictures, got 32"):
+            open_data(data, image_size=32)

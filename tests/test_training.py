@@ -229,7 +229,9 @@ def test_early_stopping_and_selection():
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path):
-    RunFolder(tmp_path / "run", Recipe(rate=0.1), {"labels": 5})
+    RunFolder(tmp_path / "run", Recipe(rate=0.5), {"labels": 4})
+    RunFolder(tmp_path / "run", Recipe(rate=0.1), {"labels": 5})  # nothing was trained yet
+    (tmp_path / "run" / "epochs.csv").write_text("")
     with pytest.raises(DataError, match=r"holds a run with rate = 0\.1, not 0\.2"):
         RunFolder(tmp_path / "run", Recipe(rate=0.2), {"labels": 5})
     with pytest.raises(DataError, match="holds a run with labels = 5, not 6"):
@@ -237,6 +239,39 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
     (tmp_path / "run" / "run.json").write_text("{")
     with pytest.raises(DataError, match="is no run of gaussianmlr"):
         RunFolder(tmp_path / "run", Recipe(), {})
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "me.jpg").write_text("")
+    with pytest.raises(DataError, match=r"pictures is not empty and holds no run \(but 'me\.jpg'\)"):
+        RunFolder(tmp_path / "pictures", Recipe(), {})
+    assert [file.name for file in (tmp_path / "pictures").iterdir()] == ["me.jpg"]
+
+
+def test_a_start_that_failed_does_not_bind_the_next(tmp_path):
+    recipe, data, validation = small(epochs=1)
+    with pytest.raises(
+        DataError, match="the backbone 'fast' takes pictures, and the data are rows of numbers"
+    ):
+        fit(recipe.replace(backbone="fast"), data, validation, labels=("a", "b", "c"), out=tmp_path / "run")
+    assert fit(recipe, data, validation, labels=("a", "b", "c"), out=tmp_path / "run").result.history
+
+
+def test_a_rate_that_is_too_high_is_said(tmp_path):
+    recipe, data, validation = small(epochs=2)
+    with pytest.raises(DataError, match="lower the rate"):
+        fit(recipe.replace(rate=1e30, clip=None), data, validation, labels=("a", "b", "c"))
+
+
+def test_weights_of_which_none_counts_are_refused():
+    recipe, data, validation = small(epochs=1)
+    nothing = Arrays(data.inputs, data.ranks, torch.zeros(len(data)))
+    with pytest.raises(DataError, match="all weights of the training instances are 0"):
+        fit(recipe, nothing, validation, labels=("a", "b", "c"))
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 32])
+def test_seeds_are_what_generators_take(seed):
+    with pytest.raises(DataError, match=f"seed is {seed}; expected"):
+        Recipe(seed=seed)
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_work(tmp_path, monkeypatch):
@@ -321,6 +356,7 @@ def test_a_run_cut_at_the_end_of_its_patience_trains_no_further_epoch(tmp_path):
 def test_what_changes_no_result_may_change_between_two_parts_of_a_run(tmp_path):
     recipe = small()[0]
     RunFolder(tmp_path, recipe, {})
+    (tmp_path / "epochs.csv").write_text("")
     RunFolder(tmp_path, recipe.replace(workers=2, checkpoint_minutes=1.0), {})
     with pytest.raises(DataError, match="rate = "):
         RunFolder(tmp_path, recipe.replace(rate=1.0), {})

@@ -15,6 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from gaussianmlr.backbones.layout import laid_out
 from gaussianmlr.batches import RankedSet, batches
+from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Weights
 from gaussianmlr.methods import Method
 from gaussianmlr.metrics import PaperMetrics
@@ -118,7 +119,10 @@ def validate(
         sums[0] += losses.sum() if weights is None else losses @ weights
         sums[1] += len(ranks) if weights is None else weights.sum()
         sums[2] += (ranks.amax(1) > ranks.masked_fill(ranks < 0, ranks.max()).amin(1)).sum()
-        measures.update(method.read(outputs).scores.float(), ranks)
+        scores = method.read(outputs).scores.float()
+        if not bool(scores.isfinite().all()):
+            raise DataError("the network gives no numbers any more; lower the rate")
+        measures.update(scores, ranks)
     for module, mode in modes:
         module.training = mode
     sums = reduced(fabric, sums, "sum")

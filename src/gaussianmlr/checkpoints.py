@@ -63,13 +63,18 @@ def worth(row: dict[str, Any], select: str, *, first: bool, ordered: bool) -> fl
     return float({"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how])
 
 
+_BEGUN = {"checkpoint.pt", "epochs.csv", "model"}
+_OF_A_RUN = {"run.json", "recipe.toml", "data.json", *_BEGUN}
+
+
 class RunFolder:
     """The folder of a run; every file in it is whole or not there.
 
     Parameters
     ----------
     path : path-like
-        Made where it is missing. One that holds a run of another recipe is refused.
+        Made where it is missing. One that holds a run of another recipe is refused, once that has a
+        checkpoint; and one that holds something else.
     recipe : Recipe
         The recipe of the run.
     data : dict
@@ -85,15 +90,24 @@ class RunFolder:
         file = self.path / "run.json"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            if not file.exists():
+            others = {one.name for one in self.path.iterdir() if not one.name.startswith(".")}
+            if others and not others & _OF_A_RUN:
+                raise DataError(
+                    f"{self.path} is not empty and holds no run (but {shorten(min(others))}); "
+                    "choose another folder"
+                )
+            there = json.loads(file.read_text("utf-8")) if file.exists() else None
+            if there is not None:
+                # A field that is younger than the run had its default.
+                there["recipe"] = {**Recipe().to_dict(), **there["recipe"]}
+            if there is None or not others & _BEGUN:  # a start that failed binds nobody
                 write_text(self.path / "recipe.toml", recipe.to_toml())
                 write_text(file, json.dumps(run, indent=2) + "\n")
                 return
-            there = json.loads(file.read_text("utf-8"))
-            # A field that is younger than the run had its default.
-            there["recipe"] = {**Recipe().to_dict(), **there["recipe"]}
         except OSError as error:
             raise DataError(f"cannot write to the folder {self.path}: {error.strerror or error}") from None
+        except DataError:
+            raise
         except (ValueError, KeyError, TypeError):
             raise DataError(f"{file} is no run of gaussianmlr; choose another folder") from None
         for part in ("recipe", "data"):

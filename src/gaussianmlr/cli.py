@@ -140,6 +140,7 @@ def main() -> None:
     """Run the command; a user's mistake is one message on standard error and exit code 2."""
     from gaussianmlr.errors import DataError
 
+    sys.path.append("")  # methods and backbones of one's own, as with `python -m gaussianmlr`
     try:
         app()
     except DataError as error:

@@ -284,6 +284,8 @@ def _named(name: str, supervision: Wanted | None, tables: bool) -> list[Contende
         return [Network(method, said)]
     if said == "both":
         return _networks(method, "both")
+    if method in available():
+        raise DataError(f"{name!r}: the supervision is 'strong', 'weak' or 'both', not {said!r}")
     return _networks(name, supervision or "strong")
 
 

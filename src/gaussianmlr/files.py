@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     Parameters
     ----------
     path : path-like
-        Where the finished file (or folder) shall stand. A file there is replaced.
+        Where the finished file (or folder) shall stand. A file there is replaced, or that which a link
+        there points to; a device or pipe gets what was written.
 
     Yields
     ------
@@ -39,6 +41,14 @@ def aside(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['numbers.csv']
     """
     final = Path(path)
+    if final.exists() and not (final.is_file() or final.is_dir()):  # it must not become a file
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / final.name
+            with (Path(folder) / final.name).open("rb") as whole, final.open("wb") as stream:
+                shutil.copyfileobj(whole, stream)
+        return
+    if final.is_symlink():
+        final = final.resolve()
     final.parent.mkdir(parents=True, exist_ok=True)
     part = final.with_name(f".{final.name}.{secrets.token_hex(6)}.part")
     try:
@@ -68,6 +78,8 @@ def publish(part: Path, final: Path) -> None:
             os.sync()
     else:
         _sync(part)
+        if final.is_dir():
+            raise DataError(f"{final} is a folder; expected the name of a file")
     part.replace(final)
     if os.name == "posix":
         _sync(final.parent)

@@ -113,6 +113,9 @@ def fit(
     validation = None if validation is None else _as_set(validation, drawn=False, seed=recipe.seed)
     if len(data) == 0:
         raise DataError("expected at least one instance to train on, got none")
+    weights = getattr(data, "weights", None)
+    if isinstance(weights, Tensor) and not bool((weights > 0).any()):
+        raise DataError("all weights of the training instances are 0; expected one above it")
     fingerprint = fingerprint or f"{_fingerprint(data)} {_fingerprint(validation)}"
     data = for_training(data, recipe)
     first = fetch(data, [0])

@@ -107,6 +107,8 @@ def find_part(
     if isinstance(found, Setting):
         drawn, notes = _drawn_test(model, found, split or "test", size, digits)
         return Part(drawn, drawn.split, notes)
+    if size is not None:
+        raise DataError(f"{name} has the instances it has; --size is for Ranked MNIST, which is drawn")
     trained_on = found.split is None and found.fingerprint() == model.about.get("fingerprint")
     split = split or _usual(found, trained_on)
     if extra := [label for label in found.labels if label not in model.labels]:

@@ -31,6 +31,7 @@ __all__ = ["Inputs", "Model", "build", "join", "load", "read_config"]
 
 FORMAT = "gaussianmlr-model"
 FORMAT_VERSION = 1
+_KINDS = {"image": "pictures", "table": "rows of numbers"}
 _WEIGHTS, _CONFIG, _CARD = "model.safetensors", "config.json", "README.md"
 
 
@@ -242,6 +243,9 @@ def build(
         settings = {"kind": inputs["kind"], "size": inputs.get("size", [224])[0], **settings}
     channels = inputs["channels"]
     made = backbones.make(recipe.backbone if backbone is None else backbone, channels=channels, **settings)
+    if made.inputs.kind != inputs["kind"]:
+        taken, given = (_KINDS[kind] for kind in (made.inputs.kind, inputs["kind"]))
+        raise DataError(f"the backbone {recipe.backbone!r} takes {taken}, and the data are {given}")
     head = recipe.head if recipe.head != "auto" else ("tokens" if made.is_map else "linear")
     network = make_network(
         method, labels=labels, channels=channels, backbone=made, head=head, head_settings=recipe.head_settings

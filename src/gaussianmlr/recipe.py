@@ -102,6 +102,8 @@ class Recipe:
         for name in ("seed", "workers"):
             if getattr(self, name) < 0:
                 raise DataError(f"{name} is {getattr(self, name)}; expected 0 or more")
+        if self.seed >= 1 << 32:  # numpy's generators take no more
+            raise DataError(f"seed is {self.seed}; expected less than {1 << 32}")
         for name in ("epochs", "batch_size", "accumulate", "decay_every"):
             if getattr(self, name) < 1:
                 raise DataError(f"{name} is {getattr(self, name)}; expected 1 or more")
@@ -167,7 +169,8 @@ class Recipe:
         except OSError as error:
             raise DataError(f"cannot read the recipe {file}: {error.strerror}") from None
         except ValueError as error:
-            raise DataError(f"the recipe {file} is no {file.suffix[1:].upper() or 'JSON'}: {error}") from None
+            kind = "TOML" if file.suffix == ".toml" else "JSON (nor named .toml)"
+            raise DataError(f"the recipe {file} is no {kind}: {error}") from None
         if not isinstance(fields, dict):
             raise DataError(f"the recipe {file} holds {shorten(fields)}; expected named fields")
         return cls.from_dict(fields) if base is None else base.replace(**fields)

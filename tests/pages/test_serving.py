@@ -138,7 +138,7 @@ def test_images_as_files_and_as_base64(image_url, images):
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"{", "JSON"),
+        (b'{"rows": ', "the body is no JSON: Expecting value, at character 9"),
         (b"[" * 100_000, "body"),
         (b"\xff\xfe", "body"),
         (b"[]", "body"),
@@ -213,6 +213,8 @@ def test_hostile_images_are_refused_by_name(image_url, data, problem):
 
 def test_hostile_forms_are_refused(image_url):
     assert httpx.post(f"{image_url}/predict/files", data={"confidence": "0.9"}).status_code == 422
+    text = httpx.post(f"{image_url}/predict/files", data={"images": "no file"}).json()
+    assert text == {"error": "body.images.0: expected a file, got 'no file'"}
     many = [("images", ("x.png", b"x"))] * 257
     assert (
         "257 images; expected 1 to 256"
@@ -247,8 +249,15 @@ def test_what_the_server_says_of_itself(url, table):
     info = httpx.get(f"{url}/info").json()
     assert (info["labels"], info["inputs"]["columns"]) == (list(LABELS), ["a", "b", "c"])
     assert info["limits"]["count"] == 50
-    paths = httpx.get(f"{url}/openapi.json").json()["paths"]
-    assert {"/predict", "/predict/files", "/health", "/ready", "/info", "/metrics"} == set(paths)
+    described = httpx.get(f"{url}/openapi.json").json()
+    paths = described["paths"]
+    assert {"/", "/predict", "/predict/files", "/health", "/ready", "/info", "/metrics"} == set(paths)
+    for code in ("400", "401", "408", "413", "422", "503"):
+        body = paths["/predict"]["post"]["responses"][code]["content"]["application/json"]["schema"]
+        named = described["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+        assert list(named["properties"]) == ["error"]
+    root = httpx.get(f"{url}/").json()
+    assert root["POST /predict"] == "Predict rows, or images as base64"
 
     def counted():
         lines = httpx.get(f"{url}/metrics").text.splitlines()

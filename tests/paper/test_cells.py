@@ -249,6 +249,20 @@ def test_plan_on_the_command_line(tmp_path):
     assert states.pop("gray-s_gmlr-strong_cpu_seed0") == "done"
     assert set(states.values()) == {"missing"}
     assert len(states) == 23
-    wrong = CliRunner().invoke(app, ["reproduce", "gray", "--images", "5"])
-    assert isinstance(wrong.exception, DataError)
-    assert "are for one cell" in str(wrong.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gray", "--images", "5"], "are for one cell"),
+        (["grey"], "nothing is named 'grey'; known are all, cells, tables, figures, gray"),
+        (["cell", "nsid", "gmlr", "strong"], "needs its pictures: give --nsid FOLDER"),
+        (["cell", "gray-s", "gmlr", "strong", "--set", "rat=1"], "no field 'rat' in a recipe"),
+        (["cell", "gray-s", "gmlr", "strong", "--seed", "99999999999"], "seed is 99999999999; expected less"),
+    ],
+)
+def test_what_cannot_be_reproduced_is_said_and_leaves_nothing(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=message):
+        raise CliRunner().invoke(app, ["reproduce", *words]).exception
+    assert not list(tmp_path.iterdir())

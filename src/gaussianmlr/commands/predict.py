@@ -92,6 +92,10 @@ def predict_command(
     if engine is Engine.local and (ray_address is not None or workers is not None):
         raise DataError("--ray-address and --workers are for --engine ray")
     chosen = format_of(out, None if form is None else form.value)
+    if out is not None and out.is_file():
+        for one in inputs:
+            if Path(one).is_file() and out.samefile(one):
+                raise DataError(f"{out} is what is read; choose another name for --out")
     loaded = open_model(model)
     if not calibrated:
         loaded.calibration = None

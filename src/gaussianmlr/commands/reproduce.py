@@ -63,6 +63,7 @@ def reproduce_command(
     Exit code: 0 done, 2 something to mend, 130 stopped by Ctrl-C.
     """
     from gaussianmlr.console import ConsoleWatcher
+    from gaussianmlr.errors import DataError
     from gaussianmlr.paper.running import Places, Sources, run_all
 
     cells = _chosen(what, preset, seeds, seed, tuple(settings or ()), images, only or [])
@@ -73,6 +74,8 @@ def reproduce_command(
     watcher = ConsoleWatcher(quiet)
     if not no_train:
         runnable = [cell for cell in cells if _has_data(cell, sources)]
+        if what[0] == "cell" and not runnable:
+            raise DataError(f"{cells[0].name} needs its pictures: give --{cells[0].dataset} FOLDER")
         try:
             done = run_all(
                 runnable, places, sources, accelerator=accelerator, watcher=watcher, say=watcher.note
@@ -114,14 +117,16 @@ def _chosen(
     """The cells that are asked for, each training once."""
     from gaussianmlr.errors import DataError
     from gaussianmlr.paper.canvas import SIZES
-    from gaussianmlr.paper.cells import Cell
+    from gaussianmlr.paper.cells import Cell, recipe_of
     from gaussianmlr.paper.plans import plan
 
     if what[0] == "cell":
         if len(what) != 4:
             raise DataError(f"cell {' '.join(what[1:])}: expected cell DATASET METHOD SUPERVISION")
         usual = preset in SIZES and images == SIZES[preset].images  # then it is no variant
-        return [Cell(what[1], what[2], what[3], preset, seed, settings, None if usual else images)]
+        cell = Cell(what[1], what[2], what[3], preset, seed, settings, None if usual else images)
+        recipe_of(cell)  # settings that it has not are refused before anything is written
+        return [cell]
     if settings or images is not None or seed:
         raise DataError("--set, --images and --seed are for one cell: cell DATASET METHOD SUPERVISION")
     cells = plan(named(what), preset, seeds)
@@ -133,9 +138,13 @@ def _chosen(
 
 def named(what: list[str]) -> list[str]:
     """The tables and figures that words stand for."""
+    from gaussianmlr.errors import DataError
     from gaussianmlr.paper.plans import FIGURES, TABLES
 
     groups = {"all": (*TABLES, *FIGURES), "cells": (*TABLES, *FIGURES), "tables": TABLES, "figures": FIGURES}
+    if unknown := [word for word in what if word not in (*groups, *TABLES, *FIGURES)]:
+        known = ", ".join((*groups, *TABLES, *FIGURES))
+        raise DataError(f"nothing is named {unknown[0]!r}; known are {known}, and cell")
     return list(dict.fromkeys(name for word in what for name in groups.get(word, (word,))))
 
 

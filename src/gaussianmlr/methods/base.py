@@ -167,6 +167,8 @@ def register(method: AnyMethod) -> AnyMethod:
     >>> register(type(make("gmlr"))).name  # the same one again
     'gmlr'
     """
+    if not isinstance(getattr(method, "name", None), str):
+        raise DataError(f'{_path(method)} has no name; expected a text, as in `name = "mine"`')
     other = _REGISTRY.setdefault(method.name, method)
     if _path(other) != _path(method):
         raise DataError(f"a method named {method.name!r} is known already: {_path(other)}")
@@ -224,4 +226,6 @@ def _imported(name: str) -> type[Method]:
         raise DataError(f"cannot import the method {name!r}: {error}") from None
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise DataError(f"{name!r} is no method: expected a subclass of gaussianmlr.methods.Method")
+    if lacking := sorted(getattr(found, "__abstractmethods__", ())):
+        raise DataError(f"{name!r} is no whole method: it lacks {', '.join(lacking)}")
     return found

@@ -6,7 +6,7 @@ import mimetypes
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -231,11 +231,15 @@ def _http_error(_: Request, error: Exception) -> Response:
 
 def _validation_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    problems = [
-        f"{'.'.join(map(str, one['loc']))}: {one['msg']}, got {shorten(one.get('input'))}"
-        for one in error.errors()[:10]
-    ]
-    return JSONResponse({"error": "; ".join(problems)}, 422)
+    return JSONResponse({"error": "; ".join(map(_problem, error.errors()[:10]))}, 422)
+
+
+def _problem(one: Mapping[str, Any]) -> str:
+    if one["type"] == "json_invalid":
+        return f"the body is no JSON: {one['ctx']['error']}, at character {one['loc'][-1]}"
+    where, got = ".".join(map(str, one["loc"])), shorten(one.get("input"))
+    wanted = "expected a file" if "UploadFile" in one["msg"] else one["msg"]
+    return f"{where}: {wanted}, got {got}"
 
 
 def _surprise(_: Request, error: Exception) -> Response:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from fastapi import FastAPI, File, Form, HTTPException, Response, UploadFile
 from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.middleware import Middleware
 from torch import Tensor
@@ -143,6 +144,11 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
             return JSONResponse({"status": "busy"}, 503, {"retry-after": "1"})
         return JSONResponse({"status": "ready"})
 
+    @app.get("/", summary="What can be asked here")
+    async def root() -> dict[str, str]:
+        found = [one for one in app.routes if isinstance(one, APIRoute)]
+        return {f"{' '.join(sorted(one.methods or ()))} {one.path}": one.summary or "" for one in found}
+
     @app.get("/info", summary="What the model takes and knows, and the limits")
     async def info() -> dict[str, Any]:
         return _about(model) | {"limits": asdict(bounds)}
@@ -173,12 +179,22 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
     return app
 
 
+class Problem(BaseModel):
+    """What went wrong."""
+
+    error: str
+
+
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "Something in the request cannot be used; `error` says what."},
-    401: {"description": "The token is missing or wrong."},
-    408: {"description": "The body came too slowly."},
-    413: {"description": "The body is too long."},
-    503: {"description": "Too many requests are under way; try again after `Retry-After` seconds."},
+    code: {"model": Problem, "description": text}
+    for code, text in {
+        400: "Something in the request cannot be used; `error` says what.",
+        401: "The token is missing or wrong.",
+        408: "The body came too slowly.",
+        413: "The body is too long.",
+        422: "The request has not the form that is expected.",
+        503: "Too many requests are under way; try again after `Retry-After` seconds.",
+    }.items()
 }
 
 
