@@ -35,7 +35,7 @@ FINE_TUNED = (
     "freeze=1",
     "head_settings.dropout=0.5",
 )
-LONG_RUN = 300_000  # images, for GaussianMLR on gray-s
+LONG_RUNS = {"gray-s": 300_000, SMALL: 128_000}  # images, for GaussianMLR
 SEQUENCES = (*GRAY[:2], *COLOR[:2], *GRAY[2:], *COLOR[2:])
 VARIANCES = ("gray-s", "gray-b", "color-s", "color-b", SMALL)
 BARS = ("gray-s", "color-s", "nsid", "avdp")
@@ -98,15 +98,16 @@ def cells_of(what: str, preset: Preset, seeds: int | None = None) -> list[Cell]:
 
 
 def _rivals(preset: Preset) -> list[Cell]:
-    """Everything that was tried on gray-s, at one budget; and the long run."""
+    """Everything that was tried on gray-s, at one budget; and the long runs."""
     trained = [Cell("gray-s", *one, preset) for one in (*SIX, *RIVALS)]
     ablations = [
         Cell("gray-s", method, "strong", preset, settings=(setting,))
         for setting, methods in ABLATIONS
         for method in methods
     ]
-    long_run = [Cell("gray-s", "gmlr", "strong", preset, images=LONG_RUN)] if preset == "cpu" else []
-    return [one for cell in (*trained, *ablations, *long_run) for one in cell.readings]
+    long_runs = [Cell(name, "gmlr", "strong", preset, images=images) for name, images in LONG_RUNS.items()]
+    found = [*trained, *ablations, *(long_runs if preset == "cpu" else [])]
+    return [one for cell in found for one in cell.readings]
 
 
 def plan(whats: Iterable[str], preset: Preset, seeds: int | None = None) -> list[Cell]:
