@@ -63,7 +63,10 @@ def picture_options(
     assert data.images is not None
     if channels is None:
         channels = 1 if all(_is_gray(file) for file in data.images[:_LOOKED_AT]) else 3
-    return {"channels": channels, "image_size": image_size or side_of(recipe, channels)}
+    return {
+        "channels": channels,
+        "image_size": side_of(recipe, channels) if image_size is None else image_size,
+    }
 
 
 def _is_gray(file: Path) -> bool:

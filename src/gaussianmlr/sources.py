@@ -16,6 +16,8 @@ from torch import Tensor
 
 from gaussianmlr.batches import Arrays, RankedSet, truth_at
 from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Setting
+from gaussianmlr.data._splits import ALIASES, left_out, part_name, unknown_splits
+from gaussianmlr.data.dataset import ORDERS_ALONE
 from gaussianmlr.data.images import read_image
 from gaussianmlr.defaults import SIDE, picture_options
 from gaussianmlr.errors import DataError, shorten
@@ -23,6 +25,7 @@ from gaussianmlr.model import Inputs
 from gaussianmlr.recipe import Recipe
 
 __all__ = [
+    "ALIASES",
     "Pictures",
     "Source",
     "find_data",
@@ -31,7 +34,6 @@ __all__ = [
 ]
 
 HELD_OUT = 0.2  # of the training data, where nobody set validation data apart
-ALIASES = {"val": "validation", "valid": "validation", "dev": "validation"}
 
 
 @dataclass(frozen=True)
@@ -162,12 +164,12 @@ def find_data(
     if str(name) in SETTINGS:
         return SETTINGS[str(name)]
     from gaussianmlr.data import read_avdp, read_images, read_nsid, read_table
-    from gaussianmlr.data.checking import recognise
+    from gaussianmlr.data.recognising import recognise
 
     path = Path(name)
     if not path.exists():
         raise DataError(f"{path}: does not exist; Ranked MNIST sets are {', '.join(SETTINGS)}")
-    kind, root = recognise(path)
+    kind, root, notes = recognise(path)
     if kind == "export":
         raise DataError(
             f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
@@ -179,7 +181,8 @@ def find_data(
         return read_nsid(root)
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     if kind == "images":
-        return read_images(root, labels=labels, **grading)
+        data = read_images(root, labels=labels, **grading)
+        return replace(data, notes=(*notes, *data.notes))
     if path.suffix.lower() in (".npz", ".mat"):
         return read_table(root, labels=labels, **grading)
     return read_table(root, labels=labels, features=features, **grading)
@@ -223,16 +226,18 @@ def open_data(
     >>> len(source.train), len(source.validation), source.notes[0]
     (8, 2, 'no split: 2 of 10 training instances are held out for validation')
     """
+    if image_size is not None and image_size < 1:
+        raise DataError(f"image_size is {image_size}; expected 1 or more")
     if not isinstance(found, RankedData | Setting):
         found = find_data(found)
+    if image_size is not None and (isinstance(found, Setting) or found.images is None):
+        raise DataError(f"image_size is for pictures, got {image_size}; other data has the size it has")
     if isinstance(found, Setting):
         return _ranked_mnist(found, size, digits)
     if size is not None:
         raise DataError("size is for Ranked MNIST sets, which are drawn; other data has the size it has")
     if found.kind == "orders":
-        raise DataError(
-            f"{found.source}: holds orders alone; expected feature columns or pictures to learn from"
-        )
+        raise DataError(f"{found.source}: {ORDERS_ALONE}")
     parts, notes = split_of(found)
     if "train" not in parts:
         raise DataError(
@@ -267,14 +272,16 @@ def ranked_set(data: RankedData, inputs: Inputs, *, by_ranker: bool = False, see
 
 def split_of(data: RankedData) -> tuple[dict[str, RankedData], list[str]]:
     """Train, validation and test parts; what is missing of validation data is held out by id."""
+    unknown = unknown_splits(data)
+    notes = [left_out(unknown, len(data))] if unknown else []
     if data.split is None:
         parts, why = {"train": data}, "no split"
     else:
-        names = np.array([ALIASES.get(name.lower(), name.lower()) for name in data.split.tolist()])
+        names = np.array([part_name(name) for name in data.split.tolist()])
         parts = {name: data.subset(names == name) for name in dict.fromkeys(names.tolist())}
         why = "no validation split"
     if "train" not in parts or "validation" in parts:
-        return parts, []
+        return parts, notes
     train = parts["train"]
     if len(train) < 2:
         raise DataError(f"{data.source}: one instance to train on; expected two or more, some to validate on")
@@ -286,7 +293,7 @@ def split_of(data: RankedData) -> tuple[dict[str, RankedData], list[str]]:
     held = np.array([name in chosen for name in train.ids])
     parts["train"], parts["validation"] = train.subset(~held), train.subset(held)
     note = f"{why}: {held.sum()} of {len(train)} training instances are held out for validation"
-    return parts, [note]
+    return parts, [note, *notes]
 
 
 def in_drawn_order(ids: Iterable[str], stamp: str) -> list[str]:
@@ -311,7 +318,7 @@ def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> 
         scaling = {"mean": mean.tolist(), "std": std.tolist()}
         return {"kind": "table", "channels": values.shape[1], "columns": list(names), "scaling": scaling}
     assert train.images is not None
-    decided = picture_options(train, Recipe(), image_size or SIDE, channels)
+    decided = picture_options(train, Recipe(), SIDE if image_size is None else image_size, channels)
     return _image_inputs(decided["image_size"], decided["channels"])
 
 

@@ -101,8 +101,9 @@ def test_orders_that_are_none_are_refused_and_leave_nothing(store, order, what):
 def test_who_or_what_is_unknown_is_refused(store):
     with pytest.raises(DataError, match="no item 77"):
         store.answer(77, store.person("Ann").id, [], token="x")
-    with pytest.raises(DataError, match="no person 9"):
-        store.answer(1, 9, [], token="x")
+    for ask in (lambda: store.answer(1, 9, [], token="x"), lambda: store.waiting(9), lambda: store.done(9)):
+        with pytest.raises(DataError, match="no person 9"):
+            ask()
 
 
 def test_many_threads_lose_nothing(store):
@@ -150,6 +151,11 @@ def test_stores_that_are_none_give_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(DataError, match="is a file"):
         Store(tmp_path / "file", create=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text("{}")
+    with pytest.raises(DataError, match="run is not empty and holds no store of answers"):
+        Store(tmp_path / "run", create=True)
+    assert [one.name for one in (tmp_path / "run").iterdir()] == ["run.json"]
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "answers.sqlite").write_bytes(b"no database at all" * 100)

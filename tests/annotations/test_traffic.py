@@ -60,7 +60,7 @@ def test_a_manifest_reads_back_to_what_people_said(store, photos, suffix):
 def test_an_aggregated_manifest_is_the_order_of_all(store, photos):
     export_answers(store, photos / "manifest.csv", "borda")
     alone = read_images(photos, labels=LABELS)
-    export_answers(store, photos / "manifest.csv")
+    export_answers(store, photos / "manifest.csv", overwrite=True)
     joined = read_images(photos, labels=LABELS, aggregate="borda")
     assert alone.by_ranker is None
     assert alone.ranks.tolist() == joined.ranks.tolist()
@@ -76,6 +76,15 @@ def test_a_manifest_that_could_not_be_read_is_not_written(store, tmp_path):
         empty.bring(Found("text", "t", {"a": "b"}), LABELS)
         with pytest.raises(DataError, match="holds no order yet"):
             manifest_of(empty)
+
+
+def test_a_file_that_is_there_stays_unless_it_may_be_replaced(store, photos):
+    (photos / "manifest.csv").write_text("mine")
+    with pytest.raises(DataError, match=r"manifest\.csv is there already.*--overwrite"):
+        export_answers(store, photos / "manifest.csv")
+    assert (photos / "manifest.csv").read_text() == "mine"
+    assert export_answers(store, photos / "manifest.csv", overwrite=True) == 3
+    assert read_images(photos, labels=LABELS).rankers == ("Ann", "Bob")
 
 
 def test_labels_added_later_are_unknown_to_those_who_answered_before(store, photos):
@@ -153,6 +162,20 @@ def test_label_studio_with_buckets(store, tmp_path):
     assert said["deep/c.jpg", "cy"].ranking == "sun > sea"
 
 
+def test_a_bucket_that_no_task_has_is_refused(store, tmp_path):
+    tasks = [
+        ranked("a.png", "cy", {"main": ["sky"], "minor": ["sea"], "_": ["sun"]}),
+        ranked("deep/b.png", "cy", {"main": ["sea"], "_": ["sun", "sky"]}),  # an empty one need not be there
+    ]
+    with pytest.raises(DataError, match=r"export\.json: no task has a bucket 'minr'; there are main, minor$"):
+        bring(store, tmp_path, tasks, "label-studio", buckets=["main", "minr"])
+    with pytest.raises(DataError, match=r"no task has a bucket 'main'; there are none$"):
+        bring(store, tmp_path, [ranked("a.png", "cy", ["sky"])], "label-studio", buckets=["main"])
+    found, said = bring(store, tmp_path, tasks, "label-studio", buckets=["main", "minor"])
+    assert found == (2, 0)
+    assert [said[name, "cy"].ranking for name in ("a.png", "deep/b.png")] == ["sky > sea", "sea"]
+
+
 def test_argilla_in_all_its_forms(store, tmp_path):
     ranks = [{"value": "sky", "rank": 2}, {"value": "sea", "rank": 1}, {"value": "sun", "rank": 2}]
     records = [
@@ -183,6 +206,123 @@ def test_argilla_in_all_its_forms(store, tmp_path):
     assert said["a.png", "ed"].state == "skipped"
     assert said["deep/b.png", "cy"].ranking == "sun > sea"
     assert said["deep/c.jpg", "cy"].ranking == "sky = sun"
+
+
+def by_person(*values):
+    """Records of Argilla with answers {question: value}, each of one person."""
+    responses = [{"user_id": f"p{number}", "values": one} for number, one in enumerate(values)]
+    return [{"fields": {"image": "a.png"}, "responses": responses}]
+
+
+def test_the_question_of_argilla_is_one_that_ranks(store, tmp_path):
+    sky, sun = {"value": [{"value": "sky", "rank": 1}]}, {"value": [{"value": "sun", "rank": 1}]}
+    why = {"value": "because"}
+    persons = by_person({"order": sky, "mood": sun, "why": why}, {"mood": sun})
+    questions = [
+        {
+            "fields": {"image": "a.png"},
+            "responses": {name: [{**one, "user_id": "p0"}]},
+        }
+        for name, one in [("order", sky), ("mood", sun), ("why", why)]
+    ]
+    for records in (persons, questions):
+        for name in ("oder", "why"):
+            with pytest.raises(DataError, match=rf"no ranking question '{name}'; there are mood, order$"):
+                bring(store, tmp_path, records, "argilla", question=name)
+        with pytest.raises(DataError, match="has the questions mood, order; say which with --question"):
+            bring(store, tmp_path, records, "argilla")
+    with pytest.raises(DataError, match="holds no answer to the ranking question 'order'"):
+        bring(store, tmp_path, by_person({"why": why}), "argilla", question="order")
+    found, said = bring(store, tmp_path, persons, "argilla", question="order")
+    assert (found, said["a.png", "p0"].ranking) == ((1, 0), "sky")
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"annotations": [None]}, "annotations: None in the list; expected an object"),
+        ({"annotations": "none"}, "annotations: 'none'; expected a list"),
+        ({"lead_time": "long"}, "lead_time 'long'; expected seconds, 0 or more"),
+        ({"lead_time": -1}, "lead_time -1; expected seconds, 0 or more"),
+        ({"result": "none"}, "result: 'none'; expected a list"),
+        ({"result": [None]}, "result: None in the list; expected an object"),
+        ({"result": [{"type": "ranker", "value": None}]}, "expected a value with 'ranker'"),
+        ({"value": {"main": None}}, "bucket 'main' holds None; expected a list of labels"),
+        ({"value": {"main": "sky"}}, "bucket 'main' holds 'sky'; expected a list of labels"),
+    ],
+)
+def test_odd_tasks_of_label_studio_are_named(store, tmp_path, change, what):
+    odd = ranked("a.png", "cy", change.get("value", ["sky"]))
+    (odd if "annotations" in change else odd["annotations"][0]).update(change)
+    with pytest.raises(DataError) as error:
+        bring(store, tmp_path, [ranked("a.png", "di", ["sky"]), odd], "label-studio")
+    assert "row 1: " in str(error.value)
+    assert what in str(error.value)
+
+
+def test_nothing_is_no_answer_of_label_studio(store, tmp_path):
+    note = {"type": "textarea", "value": {"text": [None, "hm"]}}
+    tasks = [ranked("a.png", "cy", ["sky"], lead_time=None), ranked("a.png", "di", ["sky"], result=None)]
+    tasks[0]["annotations"][0]["result"] += [note, {**note, "value": None}]
+    tasks[0]["data"] = {"bad": "//[x", "page": {"url": None}, **tasks[0]["data"]}
+    found, said = bring(store, tmp_path, tasks, "label-studio")
+    assert found == (1, 0)
+    assert (said["a.png", "cy"].seconds, said["a.png", "cy"].note) == (0.0, "hm")
+
+
+@pytest.mark.parametrize(
+    ("responses", "what"),
+    [
+        ("none", "responses: 'none'; expected a list"),
+        ([None], "responses: None in the list; expected an object"),
+        ({"order": "none"}, "responses to 'order': 'none'; expected a list"),
+        ({"order": [None]}, "responses to 'order': None in the list; expected an object"),
+        ([{"values": "none"}], "values 'none'; expected answers by question"),
+        ([{"values": {"order": "none"}}], "'none' as answer to 'order'; expected one with 'value'"),
+        (
+            [{"values": {"order": {"value": [{"value": "sky", "rank": "first"}]}}}],
+            "rank 'first' of 'sky'; expected a number",
+        ),
+        ({"order": [{"value": {"value": ["sky", "sun"], "rank": [1]}}]}, "expected as many ranks as values"),
+        ({"order": [{"value": {"value": None, "rank": None}}]}, "expected as many ranks as values"),
+    ],
+)
+def test_odd_records_of_argilla_are_named(store, tmp_path, responses, what):
+    odd = {"fields": {"image": "a.png"}, "responses": responses}
+    with pytest.raises(DataError) as error:
+        bring(store, tmp_path, [*by_person({"order": {"value": ["sky"]}}), odd], "argilla")
+    assert "row 1: " in str(error.value)
+    assert what in str(error.value)
+
+
+def test_nothing_is_no_answer_of_argilla(store, tmp_path):
+    answer = {"value": ["sky"], "user_id": "cy"}
+    records = by_person({"order": {"value": ["sky"]}}, {"order": None}) + [
+        {"fields": {"image": "a.png"}, "responses": responses}
+        for responses in ({"order": None}, None, {"order": [answer, {"value": None, "user_id": "di"}]})
+    ]
+    found, said = bring(store, tmp_path, records, "argilla")
+    assert found == (2, 0)
+    assert {name for _, name in said} == {"Ann", "Bob", "p0", "cy"}
+
+
+def test_one_person_says_one_thing_of_an_item(store, tmp_path):
+    before = store.answers()
+    file = tmp_path / "given.csv"
+    file.write_text(
+        "image,ranker,ranking\na.png,Cy,sky > sea\ndeep/b.png,Cy,sky\nphotos/a.png,cy,sea > sky\n"
+    )
+    with pytest.raises(DataError) as error:
+        import_answers(store, file, replace=True)
+    assert "1 of 3 answers" in str(error.value)
+    assert "row 2: 'cy' says 'sea > sky' of 'a.png', and 'sky > sea' in row 0" in str(error.value)
+    assert store.answers() == before
+    assert len(store.people()) == 2
+    file.write_text("image,ranker,ranking,note\na.png,Cy,sky = sea,\na.png,cy,sea = sky,again\n")
+    assert import_answers(store, file) == (1, 0)
+    tasks = [ranked("a.png", "di", ["sky"]), ranked("a.png", "di", ["sky"], was_cancelled=True)]
+    with pytest.raises(DataError, match=r"'di' says a skip of 'a\.png', and 'sky' in row 0"):
+        bring(store, tmp_path, tasks, "label-studio")
 
 
 def test_what_cannot_be_taken_is_named_and_nothing_is_taken(store, tmp_path):

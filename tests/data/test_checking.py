@@ -310,3 +310,132 @@ def test_an_export_whose_test_data_was_trained_on(tmp_path, to):
 def test_one_of_a_kind(tmp_path):
     (tmp_path / "t.csv").write_text("x,ranking\n1,sky > sea\n")
     assert "1 instance of 1 feature\n" in repr(check(tmp_path / "t.csv"))
+
+
+def table(path, rankings, **columns):
+    frame = pd.DataFrame({"x": np.arange(float(len(rankings))), "ranking": rankings, **columns})
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_splits_that_training_does_not_know(tmp_path):
+    split = np.resize(["train", "Val", "dev", "test", "tset"], 200)
+    report = check(table(tmp_path / "t.csv", np.resize(["sky > sea", "sea"], 200), split=split))
+    assert found(report, "warning")[-1:] == [
+        "split: split: 40 of 200 instances are in 'tset', which training leaves out; known are train, val, "
+        "valid, dev, validation, test"
+    ]
+    split[split == "tset"] = "valid"
+    assert not [
+        line
+        for line in found(check(table(tmp_path / "t.csv", ["a"] * 200, split=split)), "warning")
+        if "split" in line
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usual", "single", "message"),
+    [
+        ("service > price", "servcie", "label 'servcie': is it 'service'? (applies 1 times, the other 199)"),
+        (
+            "very good service",
+            "very god servce = very good servce",
+            "label 'very good servce': is it 'very good service'? (applies 1 times, the other 199)",
+        ),
+        (
+            "price",
+            "Price",
+            "label 'Price': differs from 'price' in case or spaces alone (applies 1 times, the other 199)",
+        ),
+        (
+            "sea side",
+            "seaside",
+            "label 'seaside': differs from 'sea side' in case or spaces alone "
+            "(applies 1 times, the other 199)",
+        ),
+        ("a > b", "a < b", "label 'a < b': holds '<'; orders are written with '>' and, for ties, '='"),
+        ("a > b", "a; b", "label 'a; b': holds ';'; orders are written with '>' and, for ties, '='"),
+        ("a > b", "a -> b", "label 'a -': holds '->'; orders are written with '>' and, for ties, '='"),
+    ],
+)
+def test_labels_that_were_probably_mistyped(tmp_path, usual, single, message):
+    path = table(tmp_path / "t.csv", [usual] * 100 + [single] + [usual] * 99)
+    assert [line for line in found(check(path), "warning") if "every instance" not in line] == [
+        f"label: {message}"
+    ]
+    labels = sorted({*check(path).data.labels})
+    assert not [line for line in found(check(path, labels=labels), "warning") if message in line]
+
+
+@pytest.mark.parametrize(
+    ("usual", "single"),
+    [
+        ("a1", "a2"),
+        ("cat", "car"),
+        ("type A", "type B"),
+        ("category 1", "category 2"),
+        ("female", "male"),
+        ("happy", "unhappy"),
+        ("hiking", "biking"),
+        ("adult", "age < 18"),
+        ("grade A", "grade A-"),
+    ],
+)
+def test_labels_that_are_meant(tmp_path, usual, single):
+    assert found(check(table(tmp_path / "t.csv", [usual] * 199 + [single])), "warning") == []
+
+
+def test_alike_labels_that_are_both_frequent(tmp_path):
+    assert found(check(table(tmp_path / "t.csv", ["service"] * 100 + ["services"] * 20)), "warning") == []
+    assert found(check(table(tmp_path / "t.csv", ["service"] * 5 + ["services"])), "warning") == []
+
+
+def test_no_warnings_about_what_could_not_be_read(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,ranking\nred,1,sky\nblue,1,sea\ngreen,2,sea\n")
+    report = check(tmp_path / "t.csv")
+    assert len(report.errors) == 1
+    assert found(report)[0].startswith("feature: column 'a': holds no numbers")
+    assert found(report, "warning") == []
+    (tmp_path / "t.csv").write_text("a,label:sky,label:sea\n1,yes,1\n2,no,0\n3,yes,1\n")
+    report = check(tmp_path / "t.csv")
+    assert found(report) == ["order: column 'label:sky': 'yes' in row 0; expected numbers"]
+    assert found(report, "warning") == []
+
+
+def test_orders_without_anything_to_learn_from(tmp_path):
+    (tmp_path / "t.csv").write_text("ranking\nsky\nsea\n")
+    report = check(tmp_path / "t.csv")
+    assert found(report) == [
+        "feature: t.csv: holds orders alone; expected feature columns or pictures to learn from"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--labels", "price,price"), "labels must differ, but ['price'] occur more than once"),
+        (("--labels", ""), "an empty label among ['']; every label needs a name"),
+        (("--tolerance", "-1"), "tolerance is -1.0; expected a finite number >= 0"),
+        (("--threshold", "nan"), "threshold is nan; expected a finite number"),
+    ],
+)
+def test_mistakes_in_options_are_said_once(tmp_path, words, message):
+    table(tmp_path / "t.csv", ["price"] * 20)
+    done = gmlr("t.csv", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"gmlr: {message}\n")
+
+
+def test_manifests_below_a_folder(tmp_path):
+    for name in ("one", "two"):
+        picture(tmp_path / "sets" / name / "a.png", 0)
+        (tmp_path / "sets" / name / "manifest.csv").write_text("image,ranking\na.png,sky\n")
+    message = r"holds one/manifest\.csv, two/manifest\.csv; name the one to read"
+    for read in (check, find_data):
+        with pytest.raises(DataError, match=message):
+            read(tmp_path / "sets")
+    (tmp_path / "sets" / "two" / "manifest.csv").unlink()
+    archive = shutil.make_archive(str(tmp_path / "sets"), "zip", tmp_path / "sets")
+    for path in (tmp_path / "sets", archive):
+        assert check(path).notes == find_data(path).notes == ("read one/manifest.csv",)
+    shutil.copy(tmp_path / "sets" / "one" / "manifest.csv", tmp_path / "sets" / "two")
+    assert check(tmp_path / "sets" / "one").notes == find_data(tmp_path / "sets" / "one").notes == ()

@@ -166,16 +166,31 @@ def test_rankers_need_ids_and_ids_alone_must_differ():
             ["column 'x': holds no numbers, such as 'red' in row 0", "get_dum"],
         ),
         ("x,y,ranking\n1,,sky\n2,,sky\n", ["column 'y': is empty; leave it out"]),
-        ("x,ranking\ninf,sky\n2,sky\n", ["row 0: inf in column 'x'"]),
+        ("x,ranking\ninf,sky\n2,sky\n", ["row 0: inf in column 'x'; expected a finite number"]),
+        ("x,y,ranking\n1,inf,sky\n2,-inf,sky\n", ["column 'y': holds no finite number; leave it out"]),
         ("x,ranking\n1,sky >\n2,> sky\n", ["2 problems", "row 0: 'sky >': empty", "row 1: '> sky': empty"]),
         ("x,ranking,weight\n1,sky,-1\n2,sky,x\n", ["row 0: weight -1.0", "row 1: 'x' in column 'weight'"]),
         ("x,ranking,split\n1,sky,\n2,sky,a\n", ["row 0: nothing in column 'split'"]),
         ("x,id,ranking\n1,p,sky\n,q,sky\n", ["row 1 (id 'q'): nothing in column 'x'"]),
         ("x,order\n1,sky\n", ["t.csv: no column 'ranking' and none that starts with 'label:'", "'order'"]),
         ("x,x,ranking\n1,2,sky\n", ["columns must differ, but ['x']"]),
-        ("x,ranking\n1,sky,3\n", ["t.csv: cannot be read as csv"]),
+        (
+            "x,ranking\n1,sky,3\n2,sea\n",
+            [
+                "1 of 2 rows",
+                "row 0 (line 2): 3 cells; expected 2, as in the header",
+                "holds ',' stands in quotes",
+            ],
+        ),
+        ("x,ranking\n1,sky\n\n2,sea,4\n", ["1 of 2 rows", "row 1 (line 4): 3 cells; expected 2"]),
+        ('x,y,ranking\n"1",2,"sky\n> sea"\n1\n', ["1 of 2 rows", "row 1 (line 4): 1 cell; expected 3"]),
+        ('x,ranking\n1,sky\n2,"sea\n3,sky\n', ["t.csv: a quote in the row from line 3 on is never closed"]),
+        (
+            "x;y;ranking\n1;2,5;sky\n",
+            ["one column, 'x;y;ranking'; expected columns separated by ','; is it separated by ';'?"],
+        ),
         ("x,ranking\n", ["no rows"]),
-        ("", ["cannot be read as csv"]),
+        ("", ["t.csv: is empty; expected a header and rows"]),
         ("x,label:a\n1,-3\n2,0\n", ["row 0: -3.0 in column 0"]),
     ],
 )
@@ -186,6 +201,31 @@ def test_mistakes_are_named(tmp_path, text, messages):
         read_table(path)
     for message in messages:
         assert message in str(caught.value)
+    assert "C error" not in str(caught.value)
+    assert "index_col" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz"])
+def test_a_short_row_is_no_order_of_no_labels(tmp_path, kind):
+    mark = "\t" if kind == "tsv" else ","
+    path = tmp_path / f"t.{kind}"
+
+    def written(*rows):
+        text = "\n".join(mark.join(row) for row in [["a", "b", "ranking"], *rows]) + "\n"
+        path.write_bytes(gzip.compress(text.encode()) if kind == "csv.gz" else text.encode())
+        return path
+
+    assert read_table(written("12s", ["1", "2", ""])).orders() == ["s", ""]
+    with pytest.raises(
+        DataError, match=r"1 of 3 .*\n  row 1 \(line 3\): 2 cells; expected 3, as in the header$"
+    ):
+        read_table(written("12s", "12", ["1", "2", ""]))
+
+
+def test_a_long_cell_beside_an_empty_one(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(f"x,ranking\n1,{'s' * 200_000}\n2,\n")
+    assert read_table(path).ranks.tolist() == [[1], [0]]
 
 
 def test_unknown_labels_and_other_mistakes_come_together():
@@ -302,3 +342,30 @@ def test_settings_that_would_be_lost_are_refused():
         read_table(frame, tolerance=0.1)
     with pytest.raises(DataError, match="missing is 'error', 'unknown' or 'irrelevant', not 'foo'"):
         read_table(frame, missing="foo")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": ["a", "a"]}, "labels must differ, but ['a'] occur more than once"),
+        ({"labels": ["a", ""]}, "an empty label among ['a', '']"),
+        ({"labels": []}, "labels is empty; expected one or more"),
+        ({"labels": ""}, "expected a sequence of labels, got ''"),
+        ({"threshold": float("nan")}, "threshold is nan; expected a finite number"),
+        ({"threshold": 0, "tolerance": -1}, "tolerance is -1; expected a finite number >= 0"),
+        ({"tolerance": float("inf")}, "tolerance is inf; expected a finite number >= 0"),
+    ],
+)
+def test_options_are_not_blamed_on_rows(options, message):
+    for frame in (FRAME, pd.DataFrame({"x": [1.0, 2.0], "label:a": [1, 0], "label:b": [0, 1]})):
+        with pytest.raises(DataError) as caught:
+            read_table(frame, **options)
+        assert str(caught.value).startswith(message)
+        assert "row" not in str(caught.value)
+
+
+def test_labels_of_arrays_are_looked_at_before_the_file(tmp_path):
+    scipy.io.savemat(tmp_path / "t.mat", {"features": np.eye(2), "labels": np.eye(2)})
+    for read in (read_mat, read_table):
+        with pytest.raises(DataError, match="labels is empty"):
+            read(tmp_path / "t.mat", labels=[])

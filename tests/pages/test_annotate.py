@@ -3,6 +3,7 @@
 import itertools
 import re
 import signal
+import socket
 import time
 
 import httpx
@@ -11,7 +12,7 @@ from PIL import Image, ImageDraw
 from typer.testing import CliRunner
 
 from commanding import gmlr, make_table
-from gaussianmlr.annotations import Store
+from gaussianmlr.annotations import Store, read_items
 from gaussianmlr.cli import app
 from gaussianmlr.data import read_images
 from gaussianmlr.errors import DataError
@@ -214,6 +215,8 @@ def test_the_interface_refuses_what_is_wrong_and_serves_pictures_and_manifests(p
             (answer(1, order=[["sea"], ["sea"]]), 400, "above and below itself"),
             (answer(99), 400, "no item 99"),
             (answer(1, person=99), 400, "no person 99"),
+            (client.get("/api/next", params={"person": 99}), 400, "no person 99"),
+            (client.get("/api/items/1", params={"person": 99}), 400, "no person 99"),
             (answer(1, seconds=-1), 422, "seconds"),
             (client.post("/api/people", json={"name": " "}), 400, "expected a name"),
             (client.post("/api/undo", json={"person": ann}), 400, "nothing to undo"),
@@ -239,17 +242,23 @@ def test_the_interface_refuses_what_is_wrong_and_serves_pictures_and_manifests(p
     assert read_images(place / "photos", labels=LABELS).orders() == ["sea"]
 
 
-def test_a_model_suggests_and_what_it_is_unsure_of_comes_first(tmp_path):
+def save_model(folder):
+    """A model of tables, as it was made: it says something of each row."""
     from gaussianmlr.model import Model, build
     from gaussianmlr.recipe import Recipe
 
-    frame = make_table(12)
-    frame.drop(columns=["ranking", "split"]).to_csv(tmp_path / "rows.csv", index=False)
-    (tmp_path / "labels.txt").write_text("sun\nsea\n")
     inputs = {"kind": "table", "channels": 4, "columns": ["a", "b", "c", "d"]}
     recipe = Recipe(backbone="mlp")
     model = Model(*build(recipe, 3, inputs), ("sea", "sky", "sun"), recipe, inputs)
-    model.save(tmp_path / "model")
+    model.save(folder)
+    return model
+
+
+def test_a_model_suggests_and_what_it_is_unsure_of_comes_first(tmp_path):
+    frame = make_table(12)
+    frame.drop(columns=["ranking", "split"]).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "labels.txt").write_text("sun\nsea\n")
+    model = save_model(tmp_path / "model")
     arguments = [tmp_path / "rows.csv", "--labels", tmp_path / "labels.txt", "--out", tmp_path / "store"]
     more = ["--port", 0, "--model", tmp_path / "model"]
     with running("-m", "gaussianmlr", "annotate", *arguments, *more) as server:
@@ -266,7 +275,7 @@ def test_a_model_suggests_and_what_it_is_unsure_of_comes_first(tmp_path):
         assert found["item"]["suggestion"]["bits"] == pytest.approx(max(unsure.values()))
     from gaussianmlr.annotations.suggesting import uncertainty
 
-    prediction = model.predict(frame[inputs["columns"]].to_numpy(dtype="float32"))
+    prediction = model.predict(frame[model.inputs["columns"]].to_numpy(dtype="float32"))
     assert unsure[1] == pytest.approx(uncertainty(prediction)[0], rel=1e-4)
     known = [label for label in prediction.orders[0].split(" > ") if label in ("sun", "sea")]
     assert said == " > ".join(known)
@@ -279,8 +288,6 @@ def test_from_answers_to_a_model(tmp_path):
     frame.assign(id=range(40), ranker="Ann")[["id", "ranker", "ranking"]].to_csv(
         tmp_path / "given.csv", index=False
     )
-    from gaussianmlr.annotations import read_items
-
     with Store(tmp_path / "store", create=True) as store:
         store.bring(read_items(tmp_path / "rows.csv"), ("sea", "sky", "sun"))
     run = CliRunner().invoke
@@ -288,6 +295,9 @@ def test_from_answers_to_a_model(tmp_path):
     assert "40 answers added" in done.output
     done = run(app, ["annotations", "export", str(tmp_path / "store"), str(tmp_path / "out.csv")])
     assert "40 orders" in done.output
+    again = ["annotations", "export", str(tmp_path / "store"), str(tmp_path / "out.csv")]
+    assert "is there already" in str(run(app, again).exception)
+    assert "40 orders" in run(app, [*again, "--overwrite"]).output
     shown = run(app, ["annotations", "show", str(tmp_path / "store")])
     assert "Ann: 40 ranked, 0 skipped" in shown.output
     checked = run(app, ["data", "check", str(tmp_path / "out.csv")])
@@ -311,7 +321,9 @@ def test_from_answers_to_a_model(tmp_path):
         ({"labels": "twice.txt"}, "occur more than once"),
         ({"store": "broken"}, "cannot be used as a store of answers"),
         ({"store": "labels.txt"}, "is a file"),
+        ({"store": "photos"}, "is not empty and holds no store of answers"),
         ({"more": ["--host", "0.0.0.0"]}, "--token"),
+        ({"more": ["--host", "256.1.1.1", "--token", "long-enough"]}, "256.1.1.1 is no address"),
         ({"more": ["--model", "nowhere"]}, "no model at nowhere"),
     ],
 )
@@ -327,6 +339,32 @@ def test_bad_input_is_one_clear_error(place, change, what):
     done = CliRunner().invoke(app, list(map(str, arguments)))
     assert isinstance(done.exception, DataError), done.output
     assert what in str(done.exception)
+    assert not (place / "store").exists()
+    assert not (place / "photos" / "answers.sqlite").exists()
+
+
+def test_a_start_that_fails_leaves_a_store_as_it_was(place):
+    save_model(place / "model")
+    arguments = ["annotate", place / "photos", "--labels", place / "more.txt", "--out", place / "store"]
+    (place / "more.txt").write_text("\n".join((*LABELS, "fog")))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        failing = [
+            (["--model", place / "model"], "'table', and the items are of kind 'image'"),
+            (["--port", taken.getsockname()[1]], "cannot listen at 127.0.0.1"),
+        ]
+        for there in (False, True):
+            if there:
+                with Store(place / "store", create=True) as store:
+                    store.bring(read_items(place / "photos"), LABELS)
+                    store.suggest([(1, "sky", 1.0)], "model")
+                paint(place / "photos" / "new")
+            for more, what in failing:
+                done = CliRunner().invoke(app, [*map(str, arguments), "--port", "0", *map(str, more)])
+                assert isinstance(done.exception, DataError), done.output
+                assert what in str(done.exception)
+                assert (place / "store").exists() == there
+    with Store(place / "store") as store:
+        assert (store.labels, store.count(), store.suggestion(1).ranking) == (LABELS, 4, "sky")
 
 
 def test_a_store_that_is_not_there_needs_labels(place):

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.pages.base import _listen, check_listening, make_app, run_server
+from gaussianmlr.pages.base import check_listening, listen, make_app, run_server
 from paging import running
 
 APP = """
@@ -193,7 +193,7 @@ def test_an_address_that_cannot_be_used_is_named():
 
 def test_answers_do_not_wait_for_an_acknowledgement():
     # asyncio turns Nagle's algorithm off for sockets of this protocol alone.
-    with _listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 

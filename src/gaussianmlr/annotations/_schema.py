@@ -62,6 +62,9 @@ def connect(folder: Path, *, create: bool) -> sqlite3.Connection:
             raise DataError(f"{folder}: no store of answers; expected a folder that `gmlr annotate` made")
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{folder}: is a file; expected a folder, or a name that is free")
+        # Another process may make the same store at this moment.
+        if folder.is_dir() and any(not one.name.startswith(FILE) for one in folder.iterdir()):
+            raise DataError(f"{folder} is not empty and holds no store of answers; choose another folder")
         folder.mkdir(parents=True, exist_ok=True)
     with readable(file):
         connection = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)

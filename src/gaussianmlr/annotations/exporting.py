@@ -88,7 +88,9 @@ def _shown(item: Item, store: Store, folder: str | os.PathLike[str] | None) -> d
     return {"image": Path(os.path.relpath(item.content, Path(folder).resolve())).as_posix()}
 
 
-def export_answers(store: Store, path: str | os.PathLike[str], aggregate: str | None = None) -> int:
+def export_answers(
+    store: Store, path: str | os.PathLike[str], aggregate: str | None = None, *, overwrite: bool = False
+) -> int:
     """Write `manifest_of` to a file, whole or not at all; the number of rows is returned.
 
     Parameters
@@ -100,6 +102,8 @@ def export_answers(store: Store, path: str | os.PathLike[str], aggregate: str | 
         because readers refuse paths that lead out of it.
     aggregate : str, optional
         As in `manifest_of`.
+    overwrite : bool
+        Replace a file that is there, which is refused otherwise.
 
     Examples
     --------
@@ -117,6 +121,8 @@ def export_answers(store: Store, path: str | os.PathLike[str], aggregate: str | 
     suffix = suffix_of(file)
     if suffix not in _FORMS or file.suffix.lower() == ".gz":
         raise DataError(f"{file}: unknown kind of table {file.suffix!r}; expected {', '.join(_FORMS)}")
+    if file.is_file() and not overwrite:
+        raise DataError(f"{file} is there already; choose another name, or overwrite it with --overwrite")
     frame = manifest_of(store, aggregate, file.parent)
     if store.kind == "image":
         outside = [name for name in frame["image"] if name.startswith("../") or Path(name).is_absolute()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,65 +51,98 @@ def read_label_studio(path: Path, buckets: Sequence[str] = ()) -> list[Given]:
     """
     found: list[Given] = []
     problems: list[tuple[object, str]] = []
+    there: set[str] = set()
     for number, task in enumerate(_records(path, "tasks")):
-        data = task.get("data")
-        given = task.get("annotations", task.get("completions"))
-        if not isinstance(data, Mapping) or not isinstance(given, list):
-            problems.append((number, f"{shorten(task)}; expected a task with 'data' and 'annotations'"))
-            continue
-        names = _names(data, task.get("file_upload"), task.get("id"))
-        for annotation in given:
-            person = _person(annotation.get("completed_by"))
-            seconds = float(annotation.get("lead_time") or 0.0)
-            if annotation.get("was_cancelled"):
-                found.append(Given(str(number), names, person, None, "", seconds))
-                continue
-            results = [one for one in annotation.get("result", []) if one.get("type") == "ranker"]
-            note = " ".join(_notes(annotation.get("result", [])))
-            for result in results[:1]:
-                try:
-                    order = _bucketed(result, buckets)
-                except DataError as error:
-                    problems.append((number, str(error)))
-                else:
-                    found.append(Given(str(number), names, person, order, note, seconds))
-            if len(results) > 1:
-                problems.append((number, f"{len(results)} rankings in one annotation; expected one"))
+        try:
+            for given, result in _annotated(str(number), task):
+                if result is None:
+                    found.append(given)
+                    continue
+                value = _ranker(result)
+                there.update(value if isinstance(value, Mapping) else ())
+                found.append(given._replace(order=_bucketed(value, buckets)))
+        except DataError as error:
+            problems.append((number, str(error)))
+    # A task need not show a bucket that is empty, but one that no task shows is misspelt.
+    missing = [name for name in buckets if name not in there]
+    if missing and (there or any(one.order is not None for one in found)):
+        known = ", ".join(sorted(there - {_NOT_MOVED})) or "none"
+        raise DataError(f"{path}: no task has a bucket {shorten(missing[0])}; there are {known}")
     return _checked(found, problems, path, "a Ranker")
 
 
-def _bucketed(result: Mapping[str, Any], buckets: Sequence[str]) -> list[list[str]]:
-    value = result.get("value", {}).get("ranker")
-    if isinstance(value, list):  # as the first versions wrote it
-        return [[str(label)] for label in value]
-    if not isinstance(value, Mapping):
+def _annotated(where: str, task: Mapping[str, Any]) -> Iterator[tuple[Given, Mapping[str, Any] | None]]:
+    """What people said of a task, and the result that holds the order; None where they skipped it."""
+    data, annotations = task.get("data"), task.get("annotations", task.get("completions"))
+    if not isinstance(data, Mapping) or annotations is None:
+        raise DataError(f"{shorten(task)}; expected a task with 'data' and 'annotations'")
+    names = _names(data, task.get("file_upload"), task.get("id"))
+    for annotation in _entries(annotations, "annotations"):
+        seconds = _seconds(annotation.get("lead_time"))
+        given = Given(where, names, _person(annotation.get("completed_by")), None, "", seconds)
+        if annotation.get("was_cancelled"):
+            yield given, None
+            continue
+        results = _entries(annotation.get("result"), "result")
+        rankings = [one for one in results if one.get("type") == "ranker"]
+        if len(rankings) > 1:
+            raise DataError(f"{len(rankings)} rankings in one annotation; expected one")
+        for one in rankings:
+            yield given._replace(note=" ".join(_notes(results))), one
+
+
+def _seconds(value: Any) -> float:
+    try:
+        seconds = float(value or 0.0)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 <= seconds < 1e9:
+        raise DataError(f"lead_time {shorten(value)}; expected seconds, 0 or more")
+    return seconds
+
+
+def _ranker(result: Mapping[str, Any]) -> list[Any] | Mapping[str, Any]:
+    """The ranking of a result: labels by bucket, or a list as the first versions wrote it."""
+    value = result.get("value")
+    ranking = value.get("ranker") if isinstance(value, Mapping) else None
+    if not isinstance(ranking, list | Mapping):
         raise DataError(f"{shorten(result)}; expected a value with 'ranker'")
+    return ranking
+
+
+def _bucketed(value: list[Any] | Mapping[str, Any], buckets: Sequence[str]) -> list[list[str]]:
+    if isinstance(value, list):
+        return [[str(label)] for label in value]
     named = [name for name in value if name != _NOT_MOVED]
     if not buckets:
-        if named == [result.get("from_name")]:  # no buckets: the one key is the name of the tag
-            return [[str(label)] for label in value[named[0]]]
-        if len(named) != 1:
+        if len(named) != 1:  # a Ranker without buckets has one, called as the tag
             # A database need not keep the order of keys, so the file cannot say which bucket is first.
             raise DataError(
                 f"holds the buckets {', '.join(sorted(named))}; say with --buckets "
                 "which of them apply, most significant first"
             )
-        return [[str(label)] for label in value[named[0]]]
-    unknown = [name for name in buckets if name not in value]
-    if unknown and not set(buckets) & set(value):
-        raise DataError(f"has no bucket {shorten(unknown[0])}; it has {', '.join(sorted(named))}")
-    chosen = [[str(label) for label in value.get(name, [])] for name in buckets]
+        return [[label] for label in _bucket(value, named[0])]
+    if not set(buckets) & set(value):
+        raise DataError(f"has no bucket {shorten(buckets[0])}; it has {', '.join(sorted(named))}")
+    chosen = [_bucket(value, name) for name in buckets if name in value]
     if len(buckets) == 1:
         return [[label] for label in chosen[0]]
     return [bucket for bucket in chosen if bucket]
 
 
+def _bucket(value: Mapping[str, Any], name: str) -> list[str]:
+    if not isinstance(value[name], list):
+        raise DataError(f"bucket {shorten(name)} holds {shorten(value[name])}; expected a list of labels")
+    return [str(label) for label in value[name]]
+
+
 def _notes(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What was written into text areas."""
     for result in results:
-        if result.get("type") == "textarea":
-            text = result.get("value", {}).get("text", "")
-            yield from text if isinstance(text, list) else [str(text)]
+        value = result.get("value")
+        if result.get("type") == "textarea" and isinstance(value, Mapping):
+            text = value.get("text")
+            yield from (str(one) for one in (text if isinstance(text, list) else [text]) if one is not None)
 
 
 def read_argilla(path: Path, question: str | None = None) -> list[Given]:
@@ -139,6 +173,7 @@ def read_argilla(path: Path, question: str | None = None) -> list[Given]:
     """
     found: list[Given] = []
     problems: list[tuple[object, str]] = []
+    there: set[str] = set()
     for number, record in enumerate(_records(path, "records", "items")):
         fields = record.get("fields")
         if not isinstance(fields, Mapping):
@@ -146,46 +181,65 @@ def read_argilla(path: Path, question: str | None = None) -> list[Given]:
             continue
         names = _names(fields, record.get("id"), record.get("external_id"), record.get("metadata"))
         try:
-            for person, value, status in _responses(record.get("responses"), question):
-                if status == "discarded":
-                    found.append(Given(str(number), names, person, None))
-                elif status == "submitted":
-                    found.append(Given(str(number), names, person, _tied(value)))
+            for one in _responses(record.get("responses")):
+                if one.question is not None:
+                    there.add(one.question)
+                if question is not None and one.question not in (None, question):
+                    continue
+                if one.status == "discarded":
+                    found.append(Given(str(number), names, one.person, None))
+                elif one.status == "submitted" and one.value is not None:
+                    found.append(Given(str(number), names, one.person, _tied(one.value)))
         except DataError as error:
             problems.append((number, str(error)))
-    return _checked(found, problems, path, "a ranking question")
+    known = ", ".join(sorted(there))
+    if question is None and len(there) > 1:
+        raise DataError(f"{path}: has the questions {known}; say which with --question")
+    if question is not None and there and question not in there:
+        raise DataError(f"{path}: no ranking question {shorten(question)}; there are {known}")
+    asked = "a ranking question" if question is None else f"the ranking question {shorten(question)}"
+    return _checked(found, problems, path, asked)
 
 
-def _responses(responses: Any, question: str | None) -> Iterator[tuple[str, Any, str]]:
+class _Response(NamedTuple):
+    """An answer to a ranking question; to none where a person discarded the whole record."""
+
+    question: str | None
+    person: str
+    value: Any
+    status: str
+
+
+def _responses(responses: Any) -> Iterator[_Response]:
     """Who answered what, and whether they handed it in; of both forms that there are."""
     if isinstance(responses, Mapping):  # by question, as version 2 writes them
-        ranked = {
-            name: given
-            for name, given in responses.items()
-            if any(_is_ranking(one.get("value")) for one in given)
-        }
-        chosen = _question(list(ranked), question)
-        for one in ranked.get(chosen, []):
-            yield _person(one.get("user_id")), one.get("value"), str(one.get("status") or "submitted")
+        for question, given in responses.items():
+            some = _entries(given, f"responses to {shorten(question)}")
+            if any(_is_ranking(one.get("value")) for one in some):
+                for one in some:
+                    yield _Response(question, _person(one.get("user_id")), one.get("value"), _status(one))
         return
-    for one in responses or []:  # by person
-        status = str(one.get("status") or "submitted")
-        values = one.get("values") or {}
-        ranked = {
-            name: value.get("value") for name, value in values.items() if _is_ranking(value.get("value"))
-        }
+    for one in _entries(responses, "responses"):  # by person
+        person, status = _person(one.get("user_id")), _status(one)
         if status == "discarded":
-            yield _person(one.get("user_id")), None, status
-        elif ranked:
-            yield _person(one.get("user_id")), ranked[_question(list(ranked), question)], status
+            yield _Response(None, person, None, status)
+            continue
+        values = one.get("values") or {}
+        if not isinstance(values, Mapping):
+            raise DataError(f"values {shorten(values)}; expected answers by question")
+        for question, answer in values.items():
+            if answer is None:  # nobody answered it
+                continue
+            if not isinstance(answer, Mapping):
+                raise DataError(
+                    f"{shorten(answer)} as answer to {shorten(question)}; expected one with 'value'"
+                )
+            if _is_ranking(answer.get("value")):
+                yield _Response(question, person, answer["value"], status)
 
 
-def _question(there: list[str], wanted: str | None) -> str:
-    if wanted is not None:
-        return wanted
-    if len(there) > 1:
-        raise DataError(f"has the questions {', '.join(sorted(there))}; say which with --question")
-    return there[0] if there else ""
+def _status(response: Mapping[str, Any]) -> str:
+    return str(response.get("status") or "submitted")
 
 
 def _is_ranking(value: Any) -> bool:
@@ -198,15 +252,40 @@ def _is_ranking(value: Any) -> bool:
 
 def _tied(value: Any) -> list[list[str]]:
     if isinstance(value, Mapping):
-        value = [{"value": name, "rank": rank} for name, rank in zip(value["value"], value["rank"])]
+        names, ranks = value.get("value"), value.get("rank")
+        if not isinstance(names, list) or not isinstance(ranks, list) or len(names) != len(ranks):
+            raise DataError(f"{shorten(value)}; expected as many ranks as values")
+        value = [{"value": name, "rank": rank} for name, rank in zip(names, ranks)]
     if not _is_ranking(value):
         raise DataError(f"{shorten(value)}; expected a list of labels, or of values with ranks")
     if any(isinstance(one, str) or one.get("rank") is None for one in value):
         return [[one if isinstance(one, str) else str(one["value"])] for one in value]
     by_rank: dict[float, list[str]] = {}
     for one in value:
-        by_rank.setdefault(float(one["rank"]), []).append(str(one["value"]))
+        by_rank.setdefault(_rank(one), []).append(str(one["value"]))
     return [by_rank[rank] for rank in sorted(by_rank)]
+
+
+def _rank(one: Mapping[str, Any]) -> float:
+    try:
+        rank = float(one["rank"])
+    except (TypeError, ValueError):
+        rank = math.nan
+    if not math.isfinite(rank):
+        raise DataError(f"rank {shorten(one['rank'])} of {shorten(one['value'])}; expected a number")
+    return rank
+
+
+def _entries(value: Any, what: str) -> list[Mapping[str, Any]]:
+    """A list of objects as it stands in a file; null is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise DataError(f"{what}: {shorten(value)}; expected a list")
+    for one in value:
+        if not isinstance(one, Mapping):
+            raise DataError(f"{what}: {shorten(one)} in the list; expected an object")
+    return value
 
 
 def _records(path: Path, what: str, key: str = "") -> list[Mapping[str, Any]]:
@@ -226,7 +305,8 @@ def _records(path: Path, what: str, key: str = "") -> list[Mapping[str, Any]]:
 def _names(fields: Mapping[str, Any], *more: Any) -> tuple[str, ...]:
     """All an item may be called by: short texts of its fields, and its ids."""
     texts = [value for value in fields.values() if isinstance(value, str)]
-    texts += [value["url"] for value in fields.values() if isinstance(value, Mapping) and "url" in value]
+    urls = [value.get("url") for value in fields.values() if isinstance(value, Mapping)]
+    texts += [url for url in urls if isinstance(url, str)]
     for one in more:
         if isinstance(one, Mapping):
             texts += [value for value in one.values() if isinstance(value, str)]

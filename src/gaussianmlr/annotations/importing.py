@@ -62,7 +62,8 @@ def import_answers(
     Raises
     ------
     DataError
-        Naming every entry whose item, label or order the store cannot take.
+        Naming every entry whose item, label or order the store cannot take, and those of a person who says
+        two things of one item.
 
     Examples
     --------
@@ -85,7 +86,7 @@ def import_answers(
         raise DataError(f"form is 'manifest', 'label-studio' or 'argilla', not {form!r}")
     rows = _matched(given, store, person, file)
     with store.together():
-        return _add(store, rows, replace)
+        return _add(store, _agreed(rows, store, file), replace)
 
 
 def _read_manifest(file: Path) -> list[Given]:
@@ -132,6 +133,7 @@ def _seconds(cell: Any, row: int) -> float:
 class _Row(NamedTuple):
     item: int
     person: str
+    ranking: str | None  # None where they skipped it
     given: Given
 
 
@@ -149,15 +151,29 @@ def _matched(given: list[Given], store: Store, person: str | None, file: Path) -
             problems.append((one.where, "does not say who ranked it; name them with --person"))
         else:
             try:
-                if one.order is not None:
-                    write_order(one.order, labels)
+                ranking = None if one.order is None else write_order(one.order, labels)
             except DataError as error:
                 problems.append((one.where, str(error).splitlines()[-1].strip().removeprefix("row 0: ")))
                 continue
-            rows.append(_Row(item, who, one))
+            rows.append(_Row(item, who, ranking, one))
     if problems:
         raise DataError.of_rows(f"answers of {file} cannot be taken", problems, len(given))
     return rows
+
+
+def _agreed(rows: list[_Row], store: Store, file: Path) -> dict[tuple[int, int], Given]:
+    """What each person says of each item, by their numbers; the same said twice counts once."""
+    first: dict[tuple[int, int], _Row] = {}
+    problems: list[tuple[object, str]] = []
+    for row in rows:
+        before = first.setdefault((row.item, store.person(row.person).id), row)
+        if row.ranking != before.ranking:
+            now, then = ("a skip" if one.ranking is None else shorten(one.ranking) for one in (row, before))
+            what = f"{row.person!r} says {now} of {shorten(store.item(row.item).name)}"
+            problems.append((row.given.where, f"{what}, and {then} in row {before.given.where}"))
+    if problems:
+        raise DataError.of_rows(f"answers of {file} contradict others in it", problems, len(rows))
+    return {key: row.given for key, row in first.items()}
 
 
 class _Finder:
@@ -178,7 +194,10 @@ class _Finder:
             if name in self._by_name:
                 return self._by_name[name]
         for name in names:
-            parts = urlsplit(name)
+            try:
+                parts = urlsplit(name)
+            except ValueError:  # a text such as "//[x" is no address
+                continue
             # Label Studio serves local files as /data/local-files/?d=PATH
             local = parse_qs(parts.query).get("d", [unquote(parts.path)])[0]
             for end in (*_ends(local), _UPLOADED.sub("", Path(local).name)):
@@ -194,19 +213,18 @@ def _ends(path: str) -> list[str]:
     return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
-def _add(store: Store, rows: list[_Row], replace: bool) -> Imported:
+def _add(store: Store, given: dict[tuple[int, int], Given], replace: bool) -> Imported:
     added = kept = 0
     there = {(answer.item, answer.person) for answer in store.answers()}
-    for item, name, one in rows:
-        person = store.person(name)
-        if (item, person.id) in there and not replace:
+    for (item, person), one in given.items():
+        if (item, person) in there and not replace:
             kept += 1
             continue
         # The same answer of the same file again is no news.
-        facts = json.dumps([item, person.id, one.order, one.note, one.seconds])
+        facts = json.dumps([item, person, one.order, one.note, one.seconds])
         token = f"import {hashlib.sha256(facts.encode()).hexdigest()}"
         before = store.revision()
-        store.answer(item, person.id, one.order, token=token, note=one.note, seconds=one.seconds)
+        store.answer(item, person, one.order, token=token, note=one.note, seconds=one.seconds)
         if store.revision() == before:
             kept += 1
         else:

@@ -225,7 +225,8 @@ class Store:
         when = time.time() if at is None else at
         row = (item, person, state, ranking, len(labels), note, seconds, when, token)
         with self._change() as connection:
-            self._require(item, person)
+            self.item(item)
+            self._require(person)
             connection.execute(
                 "INSERT OR IGNORE INTO history "
                 "(item, person, state, ranking, labels, note, seconds, at, token) "
@@ -282,10 +283,12 @@ class Store:
             ))
             ORDER BY s.uncertainty IS NULL, s.uncertainty DESC, i.id LIMIT ?3
         """
+        self._require(person)
         return [_item(row) for row in self._rows(query, person, wanted, count)]
 
     def done(self, person: int) -> tuple[int, int]:
         """How many items the person has ranked, and how many skipped."""
+        self._require(person)
         rows = self._rows(
             "SELECT a.state, count(*) FROM answers AS a JOIN items AS i ON i.id = a.item "
             "WHERE a.person = ? AND i.present = 1 GROUP BY a.state",
@@ -356,8 +359,7 @@ class Store:
         with self._lock, readable(self.folder / FILE):
             return self._connection.execute(query, values).fetchall()
 
-    def _require(self, item: int, person: int) -> None:
-        self.item(item)
+    def _require(self, person: int) -> None:
         if not self._rows("SELECT 1 FROM people WHERE id = ?", person):
             raise DataError(f"there is no person {person}; give a name first")
 

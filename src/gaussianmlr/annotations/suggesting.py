@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,15 +67,14 @@ def _entropy(chances: FloatArray) -> FloatArray:
     return bits
 
 
-def check_model(model: Model, store: Store) -> None:
-    """Refuse a model that can say nothing of the items of a store."""
-    takes, kind = model.inputs.get("kind"), store.kind
+def check_model(model: Model, kind: str, labels: Sequence[str]) -> None:
+    """Refuse a model that can say nothing of items of this kind, or knows none of the labels."""
+    takes = model.inputs.get("kind")
     if (takes, kind) not in (("image", "image"), ("table", "row")):
         raise DataError(f"the model takes inputs of kind {takes!r}, and the items are of kind {kind!r}")
-    if not set(model.labels) & set(store.labels):
+    if not set(model.labels) & set(labels):
         raise DataError(
-            f"the model knows the labels {shorten(list(model.labels))}, "
-            f"and none of {shorten(list(store.labels))}"
+            f"the model knows the labels {shorten(list(model.labels))}, and none of {shorten(list(labels))}"
         )
 
 
@@ -109,7 +108,7 @@ def suggest_all(
     """
     import torch
 
-    check_model(model, store)
+    check_model(model, store.kind, store.labels)
     store.forget_suggestions(but=name)
     seen = store.suggested(name)
     wanted = [item for item in store.items() if item.id not in seen]

@@ -12,7 +12,7 @@ from gaussianmlr.commands.serve import Host, Port, Token, need_pages
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gaussianmlr.annotations import Store
 
@@ -64,41 +64,55 @@ def annotate_command(
     `gmlr annotations export answers photos/manifest.csv` and `gmlr train photos --out run`.
     """
     need_pages("gmlr annotate")
+    from functools import partial
+
     from gaussianmlr.annotations import Store, read_items, read_labels
     from gaussianmlr.errors import DataError
     from gaussianmlr.pages.annotate import make_annotate_app
-    from gaussianmlr.pages.base import check_listening, run_server
+    from gaussianmlr.pages.base import check_listening, listen, run_server
 
+    # Whatever can be refused is refused before the store is made or changed.
     check_listening(host, token)
-    found = read_items(images)
-    names = None if labels is None else read_labels(labels)
-    if names is None and not out.exists():
-        raise DataError(f"{out}: is not there yet; name the labels with --labels, a file with one a line")
-    with Store(out, create=names is not None) as store:
-        store.bring(found, names)
-        background = None if model is None else _suggester(model, store)
-        if model is None:
-            store.forget_suggestions()
-        app = make_annotate_app(
-            store, title=images.resolve().name, wanted=people, token=token, background=background
-        )
-        typer.echo(f"{store.count():,} items, {len(store.labels)} labels; answers go to {out}", err=True)
-        run_server(app, host, port, token=token)
+    with listen(host, port) as listener:
+        found = read_items(images)
+        names = None if labels is None else read_labels(labels)
+        if names is None and not out.exists():
+            raise DataError(f"{out}: is not there yet; name the labels with --labels, a file with one a line")
+        suggests = None
+        if model is not None:
+            suggests = _suggester(model, found.kind, _labels_of(out) if names is None else names)
+        with Store(out, create=names is not None) as store:
+            store.bring(found, names)
+            if suggests is None:
+                store.forget_suggestions()
+            background = None if suggests is None else partial(suggests, store)
+            app = make_annotate_app(
+                store, title=images.resolve().name, wanted=people, token=token, background=background
+            )
+            typer.echo(f"{store.count():,} items, {len(store.labels)} labels; answers go to {out}", err=True)
+            run_server(app, host, port, token=token, listener=listener)
 
 
-def _suggester(folder: Path, store: Store) -> Callable[[threading.Event], None]:
+def _labels_of(folder: Path) -> Sequence[str]:
+    from gaussianmlr.annotations import Store
+
+    with Store(folder) as store:
+        return store.labels
+
+
+def _suggester(folder: Path, kind: str, labels: Sequence[str]) -> Callable[[Store, threading.Event], None]:
     from gaussianmlr.annotations.suggesting import check_model, suggest_all
     from gaussianmlr.errors import DataError
     from gaussianmlr.measuring import open_model
     from gaussianmlr.model import read_config
 
     model = open_model(folder)
-    check_model(model, store)
+    check_model(model, kind, labels)
     inner = folder / "model" if (folder / "model").is_dir() else folder
     # By its weights: a model trained anew at the same place is another one.
     name = f"{folder.resolve().name} {str(read_config(inner).get('weights_sha256'))[:12]}"
 
-    def work(ended: threading.Event) -> None:
+    def work(store: Store, ended: threading.Event) -> None:
         try:
             suggest_all(model, store, name, going_on=lambda: not ended.is_set())
         except DataError as error:  # people can go on without
@@ -116,12 +130,14 @@ def export_command(
     aggregate: Annotated[
         Aggregate, typer.Option(help="One order an item; `none` keeps a row for every person.")
     ] = Aggregate.none,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write the manifest or table that `gmlr train` reads."""
     from gaussianmlr.annotations import Store, export_answers
 
     with Store(store) as opened:
-        rows = export_answers(opened, to, None if aggregate is Aggregate.none else aggregate.value)
+        joined = None if aggregate is Aggregate.none else aggregate.value
+        rows = export_answers(opened, to, joined, overwrite=overwrite)
     typer.echo(f"{to}: {rows:,} orders")
 
 

@@ -29,6 +29,10 @@ class Grading:
     def __post_init__(self) -> None:
         if self.missing not in ("error", "unknown", "irrelevant"):
             raise DataError(f"missing is 'error', 'unknown' or 'irrelevant', not {self.missing!r}")
+        if self.threshold is not None and not np.isfinite(self.threshold):
+            raise DataError(f"threshold is {self.threshold}; expected a finite number")
+        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise DataError(f"tolerance is {self.tolerance}; expected a finite number >= 0")
         if self.tolerance and self.threshold is None:
             raise DataError(
                 f"a tolerance of {self.tolerance} is for grades; give a threshold too, such as threshold=0"
@@ -207,13 +211,16 @@ def _numbers(
         matrix[rows, position] = 0.0
     bad = np.isinf(matrix) if gaps else ~np.isfinite(matrix)
     for position in np.flatnonzero(bad.all(axis=0)).tolist():  # one mistake, not one a row
-        problems.add(kind, f"column {names[position]!r}", "is empty; leave it out with features=[...]")
+        empty = bool(np.isnan(matrix[:, position]).all())
+        what = "is empty" if empty else "holds no finite number"
+        problems.add(kind, f"column {names[position]!r}", f"{what}; leave it out with features=[...]")
         matrix[:, position], bad[:, position] = 0.0, False
     for row in np.flatnonzero(bad.any(axis=1)).tolist():
         columns = [names[position] for position in np.flatnonzero(bad[row])]
         value = matrix[row, np.flatnonzero(bad[row])[0]]
-        shown = "nothing" if np.isnan(value) else value
-        expected = "expected a number; fill the gap or leave the row out"
+        shown, expected = value, "expected a finite number"
+        if np.isnan(value):
+            shown, expected = "nothing", "expected a number; fill the gap or leave the row out"
         problems.add(kind, places[row], f"{shown} in {_columns(columns)}; {expected}")
         good[row] = False
     return matrix

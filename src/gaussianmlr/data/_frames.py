@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ JSON_LINES = (".jsonl", ".ndjson")
 FRAME_SUFFIXES = (*SEPARATORS, *JSON_LINES, ".parquet")
 # What pandas reads as missing, for columns of numbers; texts such as "NA" may well be labels.
 _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>"]
+_LONGEST = 2**31 - 1  # characters of a cell; Python's own limit is 131,072
 
 
 def suffix_of(path: Path) -> str:
@@ -69,11 +71,31 @@ def _read_file(path: Path, texts: Collection[str]) -> Any:
     except (OSError, ValueError, Warning) as error:  # pyarrow's errors are both, pandas' are ValueErrors
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: cannot be read as {suffix[1:]}: {error}") from None
+        raise DataError(f"{path}: cannot be read as {suffix[1:]}: {str(error).strip()}") from None
     raise DataError(f"{path}: unknown kind of table {suffix!r}; expected {', '.join(FRAME_SUFFIXES)}")
 
 
 def _read_separated(path: Path, separator: str, texts: Collection[str]) -> Any:
+    import pandas as pd
+
+    try:
+        frame = _parse(path, separator, texts)
+    except pd.errors.EmptyDataError:
+        raise DataError(f"{path}: is empty; expected a header and rows") from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        if "EOF inside string" in str(error):
+            *_, (line, _) = _records(path, separator)
+            raise DataError(f"{path}: a quote in the row from line {line} on is never closed") from None
+        _refuse_lengths(path, separator)
+        raise
+    last = frame.iloc[:, -1]
+    # pandas fills short rows with empty cells, so they are looked for only where a last cell is empty.
+    if bool((last.isna() | (last == "")).any()):
+        _refuse_lengths(path, separator)
+    return frame
+
+
+def _parse(path: Path, separator: str, texts: Collection[str]) -> Any:
     import pandas as pd
 
     # A header without names of its own: pandas would rename a second "age" to "age.1" in silence.
@@ -81,6 +103,10 @@ def _read_separated(path: Path, separator: str, texts: Collection[str]) -> Any:
         path, sep=separator, header=None, nrows=1, dtype=str, encoding="utf-8-sig", keep_default_na=False
     )
     header = [str(name).strip() for name in first.iloc[0]]
+    other = next((mark for mark in (";", "\t", ",") if mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        what = f"one column, {shorten(header[0])}; expected columns separated by {separator!r}"
+        raise DataError(f"{path}: {what}; is it separated by {other!r}?")
     twice = [column for column, count in Counter(header).items() if count > 1]
     if twice:
         raise DataError(f"{path}: columns must differ, but {shorten(twice)} occur more than once")
@@ -99,6 +125,40 @@ def _read_separated(path: Path, separator: str, texts: Collection[str]) -> Any:
             low_memory=False,
             quoting=csv.QUOTE_MINIMAL,
         )
+
+
+def _refuse_lengths(path: Path, separator: str) -> None:
+    """Name every row that has more or fewer cells than the header."""
+    records = _records(path, separator)
+    _, width = next(records, (0, 0))
+    problems: list[tuple[object, str]] = []
+    longer, total = False, 0
+    for number, (line, cells) in enumerate(records):
+        total += 1
+        if cells != width:
+            what = f"{cells} cell{'' if cells == 1 else 's'}; expected {width}, as in the header"
+            problems.append((f"{number} (line {line})", what))
+            longer = longer or cells > width
+    if problems:
+        error = DataError.of_rows(f"rows of {path} have another length than the header", problems, total)
+        hint = f"\na cell that holds {separator!r} stands in quotes" if longer else ""
+        raise DataError(f"{error}{hint}")
+
+
+def _records(path: Path, separator: str) -> Iterator[tuple[int, int]]:
+    """Where each row that is not blank begins, and how many cells it has."""
+    csv.field_size_limit(_LONGEST)
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
+        reader = csv.reader(lines, delimiter=separator)
+        begin = 1
+        try:
+            for cells in reader:
+                if len(cells) > 1 or (cells and cells[0].strip()):
+                    yield begin, len(cells)
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path}: line {begin}: cannot be read: {error}") from None
 
 
 def _read_json_lines(path: Path) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.orders import check_labels
 
 LABEL_PREFIX = "label:"
 
@@ -35,6 +36,8 @@ def find_columns(
     parts: Mapping[str, str | None],
 ) -> Columns:
     """Give every column its part; a part named by its default may be absent, any other must be there."""
+    if not isinstance(labels, str) or not labels:  # a text is the prefix of columns
+        check_wanted(labels)
     found: dict[str, str | None] = {}
     for part, name in {"ranking": ranking, **parts}.items():
         if name is not None and name not in names:
@@ -62,6 +65,12 @@ def find_columns(
         ranker=found.get("ranker"),
         id=found.get("id"),
     )
+
+
+def check_wanted(labels: str | Sequence[str] | None) -> None:
+    """Refuse labels that nobody can mean, before any row is read with them."""
+    if labels is not None and not check_labels(labels):
+        raise DataError("labels is empty; expected one or more, or none at all: those that occur")
 
 
 def _label_columns(

@@ -18,8 +18,9 @@ def check_command(
         ),
     ],
     labels: Annotated[
-        str, typer.Option(help="The labels there should be, separated by commas; any other is an error.")
-    ] = "",
+        str | None,
+        typer.Option(help="The labels there should be, separated by commas; any other is an error."),
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Read label columns as grades: relevant above this.")
     ] = None,
@@ -36,7 +37,7 @@ def check_command(
 
     report = check(
         path,
-        labels=[label.strip() for label in labels.split(",")] if labels else None,
+        labels=None if labels is None else [label.strip() for label in labels.split(",")],
         threshold=threshold,
         tolerance=tolerance,
         shown=sys.stderr.isatty(),

@@ -9,26 +9,27 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaussianmlr.data._archives import find_file, folder_of, is_archive
 from gaussianmlr.data._assembly import Grading
-from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
+from gaussianmlr.data._frames import FRAME_SUFFIXES, suffix_of
+from gaussianmlr.data._parts import LABEL_PREFIX, check_wanted
 from gaussianmlr.data._problems import Problem, Problems
 from gaussianmlr.data._progress import progress
-from gaussianmlr.data.architecture import LABELS_FILE, assemble_avdp
-from gaussianmlr.data.check_export import assemble_export, export_format
-from gaussianmlr.data.dataset import RankedData
-from gaussianmlr.data.export import ABOUT
+from gaussianmlr.data._slips import check_slips
+from gaussianmlr.data._splits import left_out, unknown_splits
+from gaussianmlr.data.architecture import assemble_avdp
+from gaussianmlr.data.check_export import assemble_export
+from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
 from gaussianmlr.data.images import MAX_PIXELS, read_image
-from gaussianmlr.data.manifests import MANIFEST_NAMES, assemble_images, find_manifest
-from gaussianmlr.data.scenes import ORDERS_FILE, assemble_nsid, pictures_of
-from gaussianmlr.data.tables import TABLE_SUFFIXES, array_frame, assemble, read_table
+from gaussianmlr.data.manifests import assemble_images
+from gaussianmlr.data.recognising import Kind, recognise
+from gaussianmlr.data.scenes import assemble_nsid, pictures_of
+from gaussianmlr.data.tables import array_frame, assemble, read_table
 from gaussianmlr.errors import DataError
 
-Kind = Literal["table", "images", "nsid", "avdp", "export"]
 _PARTS = {"split": "split", "weight": "weight", "ranker": "ranker"}
 
 
@@ -112,8 +113,9 @@ def check(
     r"""List every problem of a data set, and its statistics.
 
     Errors: orders, cells and pictures that cannot be read, labels that are not listed, an image or
-    id named twice, the same picture or features in two splits. Warnings: the same picture or features
-    twice in one split, constant feature columns, labels that apply never or always, animations.
+    id named twice, the same picture or features in two splits, a table without features. Warnings: the
+    same picture or features twice in one split, constant feature columns, labels that apply never or
+    always, labels that were probably mistyped, splits that training does not know, animations.
 
     Parameters
     ----------
@@ -138,7 +140,8 @@ def check(
     Raises
     ------
     DataError
-        Where nothing can be said: no such file, no orders in it.
+        Where nothing can be said: no such file, no orders in it, rows of other lengths than the header,
+        options that cannot be meant.
 
     Examples
     --------
@@ -155,9 +158,10 @@ def check(
     warning label 'sky': applies to every instance; there is nothing to learn but its place
     """
     given = Path(path)
-    kind, root = recognise(given)
-    problems = Problems()
+    check_wanted(labels)
     grading = Grading(threshold, tolerance)
+    kind, root, notes = recognise(given)
+    problems = Problems()
     data: RankedData | None
     try:
         if kind == "export":
@@ -170,42 +174,21 @@ def check(
             raise
         data = None  # no row is left, and the problems say why
     if data is not None:
+        if kind == "table" and data.kind == "orders":
+            problems.add("feature", data.source, ORDERS_ALONE)
         _check_inputs(data, problems, max_pixels, workers, shown)
         _check_labels(data, problems)
+        if labels is None and kind in ("table", "images"):
+            check_slips(data, problems)
+        _check_splits(data, problems)
     return Report(
         path=str(given),
         kind=kind,
         problems=tuple(problems),
-        notes=() if data is None else data.notes,
+        notes=(*notes, *(() if data is None else data.notes)),
         statistics={} if data is None else _statistics(data),
         data=data,
     )
-
-
-def recognise(path: Path) -> tuple[Kind, Path]:
-    """What a path holds, and the folder or file to read."""
-    if path.is_dir() or is_archive(path):
-        folder = folder_of(path)
-        if find_file(folder, LABELS_FILE):
-            return "avdp", folder
-        if find_file(folder, ORDERS_FILE):
-            return "nsid", folder
-        manifest = next((found for name in MANIFEST_NAMES if (found := find_file(folder, name))), None)
-        if manifest is not None:
-            return "images", find_manifest(manifest.parent)
-        if (note := find_file(folder, ABOUT)) and export_format(note.parent) is not None:
-            return "export", note.parent
-        expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({', '.join(MANIFEST_NAMES)})"
-        raise DataError(f"{path}: no data set; expected {expected}")
-    if path.name == ORDERS_FILE:
-        return "nsid", path.parent
-    if not path.is_file():
-        raise DataError(f"{path}: does not exist")
-    if suffix_of(path) not in TABLE_SUFFIXES:
-        raise DataError(f"{path}: expected a folder, an archive or a table ({', '.join(TABLE_SUFFIXES)})")
-    if suffix_of(path) in FRAME_SUFFIXES and "image" in read_frame(path)[0].columns:
-        return "images", path
-    return "table", path
 
 
 def _read(
@@ -246,18 +229,26 @@ class _Seen(NamedTuple):
     frames: int
 
 
+def _unread(problems: Problems, kind: str) -> set[str]:
+    """The columns of a kind that could not be read: what stands for them says nothing."""
+    return {one.where for one in problems if one.kind == kind and one.where.startswith("column ")}
+
+
 def _check_inputs(
     data: RankedData, problems: Problems, max_pixels: int, workers: int | None, shown: bool
 ) -> None:
     assert data.ids is not None  # RankedData fills them in
     if data.features is not None:
+        unread = _unread(problems, "feature")
         constant = np.flatnonzero((data.features == data.features[:1]).all(axis=0)) if len(data) > 1 else ()
         for column in map(int, constant):
             name = str(column) if data.feature_names is None else data.feature_names[column]
             value = data.features[0, column]
-            problems.add("feature", f"column {name!r}", f"is {value:g} in every row", "warning")
-        rows = np.ascontiguousarray(data.features)
-        _check_twins(data, [hashlib.sha256(row.tobytes()).digest() for row in rows], "row", problems)
+            if f"column {name!r}" not in unread:
+                problems.add("feature", f"column {name!r}", f"is {value:g} in every row", "warning")
+        if not unread:  # rows may differ in what could not be read
+            rows = np.ascontiguousarray(data.features)
+            _check_twins(data, [hashlib.sha256(row.tobytes()).digest() for row in rows], "row", problems)
     if data.images is None:
         return
     seen = _look(data.images, max_pixels, workers, shown)
@@ -315,9 +306,12 @@ def _check_twins(data: RankedData, digests: Sequence[bytes | None], what: str, p
 
 
 def _check_labels(data: RankedData, problems: Problems) -> None:
+    unread = _unread(problems, "order")
     relevant, known = (data.ranks > 0).sum(axis=0), (data.ranks >= 0).sum(axis=0)
     for label, applies, said in zip(data.labels, relevant.tolist(), known.tolist()):
         where = f"label {label!r}"
+        if {f"column {label!r}", f"column {LABEL_PREFIX + label!r}"} & unread:
+            continue
         if said == 0:
             problems.add("label", where, "is unknown everywhere", "warning")
         elif applies == 0:
@@ -325,6 +319,13 @@ def _check_labels(data: RankedData, problems: Problems) -> None:
         elif applies == said:
             message = "applies to every instance; there is nothing to learn but its place"
             problems.add("label", where, message, "warning")
+
+
+def _check_splits(data: RankedData, problems: Problems) -> None:
+    unknown = unknown_splits(data)
+    unknown.pop("", None)  # NSID's images of no part, which its notes count
+    if unknown:
+        problems.add("split", "split", left_out(unknown, len(data)), "warning")
 
 
 def _statistics(data: RankedData) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gaussianmlr.orders import check_labels, check_ranks, to_text
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.floating[Any]]
+ORDERS_ALONE = "holds orders alone; expected feature columns or pictures to learn from"
 _BLOCK = 1 << 20
 
 

@@ -15,7 +15,7 @@ from gaussianmlr.data._frames import FRAME_SUFFIXES
 from gaussianmlr.data._problems import Problems
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.tables import assemble
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import SHOWN_ROWS, DataError
 
 MANIFEST_NAMES = tuple(f"manifest{suffix}" for suffix in FRAME_SUFFIXES)
 
@@ -98,6 +98,20 @@ def find_manifest(path: Path) -> Path:
         names = ", ".join(file.name for file in found)
         raise DataError(f"{path}: holds {names}; name the one to read")
     raise DataError(f"{path}: no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
+
+
+def manifest_below(folder: Path, name: Path) -> Path | None:
+    """The manifest in a folder, or the only one anywhere below it; `name` is what people call the folder."""
+    if any((folder / manifest).is_file() for manifest in MANIFEST_NAMES):
+        return find_manifest(folder)
+    found = sorted(
+        file for file in folder.rglob("manifest.*") if file.name in MANIFEST_NAMES and file.is_file()
+    )
+    if len(found) > 1:
+        names = [file.relative_to(folder).as_posix() for file in found]
+        more = f" and {len(names) - SHOWN_ROWS} more" if len(names) > SHOWN_ROWS else ""
+        raise DataError(f"{name}: holds {', '.join(names[:SHOWN_ROWS])}{more}; name the one to read")
+    return found[0] if found else None
 
 
 def assemble_images(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gaussianmlr.data._assembly import Grading, Missing, aggregated, build, join, read_rows
 from gaussianmlr.data._frames import FRAME_SUFFIXES, read_frame, suffix_of
-from gaussianmlr.data._parts import LABEL_PREFIX, find_columns
+from gaussianmlr.data._parts import LABEL_PREFIX, check_wanted, find_columns
 from gaussianmlr.data._problems import Problems
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.errors import DataError, shorten
@@ -241,6 +241,7 @@ def read_mat(
     ['joy > fear', 'fear']
     """
     path = Path(path)
+    check_wanted(labels)
     arrays = load_mat(path)
     for name in (features, degrees):
         if name not in arrays:
@@ -334,4 +335,5 @@ def _named(path: Path, features: Any, orders: Any, **settings: Any) -> RankedDat
 def _names(labels: str | Sequence[str] | None) -> Sequence[str] | None:
     if isinstance(labels, str):
         raise DataError(f"expected a list of labels for this kind of table, got the text {labels!r}")
+    check_wanted(labels)
     return labels

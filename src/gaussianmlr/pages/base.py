@@ -22,7 +22,7 @@ from gaussianmlr._version import __version__
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.pages.guard import Guard, is_loopback
 
-__all__ = ["STATIC", "check_listening", "make_app", "page", "run_server"]
+__all__ = ["STATIC", "check_listening", "listen", "make_app", "page", "run_server"]
 
 STATIC = Path(__file__).parent / "static"
 _CONNECTIONS = 1024  # more at a time are sent away before they cost memory
@@ -131,6 +131,7 @@ def run_server(
     say: Callable[[str], None] | None = None,
     grace: float = 30.0,
     log_level: str = "warning",
+    listener: socket.socket | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; what is under way by then is finished first.
 
@@ -150,6 +151,8 @@ def run_server(
         Seconds that requests under way have at the end.
     log_level : str
         Of uvicorn; requests are logged at ``"info"``.
+    listener : socket, optional
+        What `listen` gave for this address, where that came before other work.
 
     Raises
     ------
@@ -157,7 +160,7 @@ def run_server(
         Where the address cannot be listened at.
     """
     check_listening(host, token)
-    listener = _listen(host, port)
+    listener = listen(host, port) if listener is None else listener
     address = _address(host, listener.getsockname()[1])
     config = uvicorn.Config(
         app,
@@ -197,7 +200,14 @@ class _Server(uvicorn.Server):
             self._began()
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections; 0 takes a free port.
+
+    Raises
+    ------
+    DataError
+        Where the address cannot be listened at.
+    """
     plain = host.removeprefix("[").removesuffix("]")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(plain, port, type=socket.SOCK_STREAM)[0]
