@@ -16,6 +16,7 @@ from gaussianmlr.cli import app
 from gaussianmlr.commands.settings import recipe_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.model import load
+from gaussianmlr.origin import read_origin
 from gaussianmlr.recipe import Recipe
 
 QUICK = ("--epochs", "40", "--set", "batch_size=16", "--set", "backbone_settings.norm=batch")
@@ -146,6 +147,20 @@ def test_evaluate_agrees_with_training(run, table):
     assert found["instances"] == 24
     assert found["metrics"] == pytest.approx(known)
     assert found["metrics"]["tau_b"] > 0.5
+
+
+def test_labels_that_are_listed(table, tmp_path):
+    words = ("train", table, "--out", tmp_path / "run", "--epochs", "1", "--quiet")
+    with pytest.raises(DataError, match=r"label 'sun' is not one of \['sea', 'sky'\]"):
+        raise inside(*words, "--labels", "sea,sky")[0].exception
+    assert not (tmp_path / "run").exists()
+    listed = inside(*words, "--labels", "sea, sky, sun, moon")[0]
+    assert listed.exit_code == 0, listed.exception
+    model = load(tmp_path / "run" / "model")
+    assert model.labels == ("sea", "sky", "sun", "moon")
+    assert inside("evaluate", tmp_path / "run", table)[0].exit_code == 0
+    part = read_origin(tmp_path / "run").open(model, tmp_path / "run")
+    assert (part.split, len(part.data)) == ("validation", 24)
 
 
 def test_a_size_is_for_what_is_drawn(run, table):

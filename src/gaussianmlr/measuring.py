@@ -109,14 +109,14 @@ def find_part(
         return Part(drawn, drawn.split, notes)
     if size is not None:
         raise DataError(f"{name} has the instances it has; --size is for Ranked MNIST, which is drawn")
-    trained_on = found.split is None and found.fingerprint() == model.about.get("fingerprint")
-    split = split or _usual(found, trained_on)
     if extra := [label for label in found.labels if label not in model.labels]:
         raise DataError(
             f"{name}: the model does not know the labels {shorten(extra)}; it knows {_listed(model)}"
         )
     if set(found.labels) != set(model.labels):
         found = _with_all_labels(found, model, name, columns, grading)
+    trained_on = found.split is None and found.fingerprint() == model.about.get("fingerprint")
+    split = split or _usual(found, trained_on)
     order = [found.labels.index(label) for label in model.labels]
     found = replace(found, labels=model.labels, ranks=found.ranks[:, order], by_ranker=None, rankers=None)
     if columns is not None and found.feature_names is None and found.features is not None:

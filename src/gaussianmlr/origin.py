@@ -102,9 +102,15 @@ class Origin:
             raise DataError(f"{self.data}: the data of the run is not there any more")
         grading: dict[str, Any] = {"threshold": self.threshold, "tolerance": self.tolerance}
         for place in dict.fromkeys(place.resolve() for place in there):
-            whole = find_data(place, features=model.inputs.get("columns"), **grading)
-            if isinstance(whole, RankedData) and whole.fingerprint() == self.digest:
-                return find_part(model, place, split, **grading)
+            for labels in (None, model.labels):  # those that occur, or those that were listed
+                try:
+                    whole = find_data(place, labels=labels, features=model.inputs.get("columns"), **grading)
+                except DataError:
+                    if labels is None:
+                        raise
+                    continue  # it has labels by now that the model does not know
+                if isinstance(whole, RankedData) and whole.fingerprint() == self.digest:
+                    return find_part(model, place, split, **grading)
         return None
 
 

@@ -18,12 +18,14 @@ from gaussianmlr.commands.options import (
     Digits,
     Epochs,
     ImageSize,
+    Labels,
     Quiet,
     RecipeFile,
     Settings,
     Size,
     Threshold,
     Tolerance,
+    listed,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ def compare_command(
     digits: Digits = "auto",
     image_size: ImageSize = None,
     channels: Channels = None,
+    labels: Labels = None,
     threshold: Threshold = None,
     tolerance: Tolerance = 0.0,
     accelerator: Accelerator = "auto",
@@ -85,7 +88,7 @@ def compare_command(
     watcher = ConsoleWatcher(quiet, lines=False)
     names = [one.strip() for text in method or () for one in text.split(",") if one.strip()]
     try:
-        found = find_data(data, threshold=threshold, tolerance=tolerance)
+        found = find_data(data, labels=listed(labels), threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
             default_recipe(found, preset),
             file=recipe,

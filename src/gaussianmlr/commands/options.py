@@ -15,12 +15,14 @@ __all__ = [
     "Digits",
     "Epochs",
     "ImageSize",
+    "Labels",
     "Quiet",
     "RecipeFile",
     "Settings",
     "Size",
     "Threshold",
     "Tolerance",
+    "listed",
 ]
 
 Data = Annotated[
@@ -45,7 +47,22 @@ ImageSize = Annotated[
     typer.Option(help="Pictures: height and width they are brought to; the backbone's own without it."),
 ]
 Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); found out without it.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(help="The labels there should be, separated by commas; any other is an error."),
+]
 Threshold = Annotated[float | None, typer.Option(help="Read label columns as grades: relevant above this.")]
 Tolerance = Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")]
 Accelerator = Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def listed(labels: str | None) -> list[str] | None:
+    """The labels of `--labels`, if it is given.
+
+    Examples
+    --------
+    >>> listed("sky, sea"), listed(None)
+    (['sky', 'sea'], None)
+    """
+    return None if labels is None else [label.strip() for label in labels.split(",")]

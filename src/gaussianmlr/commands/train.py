@@ -16,12 +16,14 @@ from gaussianmlr.commands.options import (
     Digits,
     Epochs,
     ImageSize,
+    Labels,
     Quiet,
     RecipeFile,
     Settings,
     Size,
     Threshold,
     Tolerance,
+    listed,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def train_command(
     digits: Digits = "auto",
     image_size: ImageSize = None,
     channels: Channels = None,
+    labels: Labels = None,
     threshold: Threshold = None,
     tolerance: Tolerance = 0.0,
     accelerator: Accelerator = "auto",
@@ -86,7 +89,7 @@ def train_command(
     watcher = ConsoleWatcher(quiet)
     loggers = open_loggers(log or (), out)
     try:
-        found = find_data(data, threshold=threshold, tolerance=tolerance)
+        found = find_data(data, labels=listed(labels), threshold=threshold, tolerance=tolerance)
         chosen = recipe_of(
             default_recipe(found, preset, method or "gmlr"),
             file=recipe,

@@ -81,8 +81,9 @@ def _label_columns(
         columns = tuple(name for name in names if name.startswith(prefix))
         if not columns:
             raise DataError(
-                f"{source}: no column 'ranking' and none that starts with {prefix!r}; say where the orders "
-                f"are with ranking=... or labels=[...]; the columns are {shorten(list(names))}"
+                f"{source}: no column 'ranking' and none that starts with {prefix!r}; name the column of "
+                "orders so (in Python, say where they are with ranking=... or labels=[...]); "
+                f"the columns are {shorten(list(names))}"
             )
         return columns, tuple(name.removeprefix(prefix) for name in columns)
     columns = tuple(label if label in names else LABEL_PREFIX + label for label in labels)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from gaussianmlr.commands.options import Labels, Threshold, Tolerance, listed
+
 
 def check_command(
     path: Annotated[
@@ -17,14 +19,9 @@ def check_command(
             help="A table, a manifest of pictures or a folder with one, NSID or AVDP; or an archive."
         ),
     ],
-    labels: Annotated[
-        str | None,
-        typer.Option(help="The labels there should be, separated by commas; any other is an error."),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Read label columns as grades: relevant above this.")
-    ] = None,
-    tolerance: Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")] = 0.0,
+    labels: Labels = None,
+    threshold: Threshold = None,
+    tolerance: Tolerance = 0.0,
     plot: Annotated[Path | None, typer.Option(help="Draw the statistics into this PNG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as problems too.")] = False,
@@ -37,7 +34,7 @@ def check_command(
 
     report = check(
         path,
-        labels=None if labels is None else [label.strip() for label in labels.split(",")],
+        labels=listed(labels),
         threshold=threshold,
         tolerance=tolerance,
         shown=sys.stderr.isatty(),
