@@ -228,6 +228,17 @@ def test_early_stopping_and_selection():
     assert len(result.history) == best + 1 + 3
 
 
+def test_each_of_several_stages_is_chosen_by_its_own_loss():
+    settings = {"epochs": 60, "patience": 3, "average": None, "rate": 0.05, "schedule": "constant"}
+    history = training_run.run("lsep", None, **settings).history
+    for stage in ("ranking", "threshold"):
+        losses = [row["loss"] for row in history if row["stage"] == stage]
+        assert len(losses) < 60
+        assert len(losses) == min(range(len(losses)), key=losses.__getitem__) + 1 + 3
+    taus = [row["tau_b"] for row in history if row["stage"] == "ranking"]
+    assert taus.index(max(taus)) != len(taus) - 4  # which would have stopped elsewhere
+
+
 def test_a_folder_of_another_run_is_refused(tmp_path):
     RunFolder(tmp_path / "run", Recipe(rate=0.5), {"labels": 4})
     RunFolder(tmp_path / "run", Recipe(rate=0.1), {"labels": 5})  # nothing was trained yet

@@ -37,7 +37,7 @@ class Standing:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-def worth(row: dict[str, Any], select: str, *, first: bool, ordered: bool) -> float:
+def worth(row: dict[str, Any], select: str, *, only: bool, ordered: bool) -> float:
     """What the best epoch of a stage has the most of.
 
     Parameters
@@ -46,19 +46,20 @@ def worth(row: dict[str, Any], select: str, *, first: bool, ordered: bool) -> fl
         Measures of an epoch, as in `Standing.history`; without a validation loss the last one is the best.
     select : {"tau_b", "loss", "last"}
         The recipe's.
-    first : bool
-        Whether it is the first stage. Those after it are about relevance alone, which the loss measures.
+    only : bool
+        Whether the method has no other stage. One of several is judged by the loss it trains: before the
+        last, relevance is read of outputs that nothing has trained, and tau-b knows relevance too.
     ordered : bool
         Whether validation data orders any two labels; else tau-b is 0 in every epoch, and the loss counts.
 
     Examples
     --------
     >>> row = {"epoch": 3, "tau_b": 0.5, "loss": 0.2}
-    >>> worth(row, "tau_b", first=True, ordered=True), worth(row, "tau_b", first=False, ordered=True)
+    >>> worth(row, "tau_b", only=True, ordered=True), worth(row, "tau_b", only=False, ordered=True)
     (0.5, -0.2)
     """
     how = select if "loss" in row else "last"
-    if how == "tau_b" and not (first and ordered):
+    if how == "tau_b" and not (only and ordered):
         how = "loss"
     return float({"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how])
 

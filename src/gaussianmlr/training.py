@@ -336,8 +336,8 @@ class _Run:
 
     def _remember(self, row: dict[str, Any], keep: nn.Module) -> None:
         """Keep the weights of the epoch where it is the best so far."""
-        first = self.standing.stage == 0
-        value = worth(row, self.recipe.select, first=first, ordered=self.ordered)
+        only = len(self.method.stages) == 1
+        value = worth(row, self.recipe.select, only=only, ordered=self.ordered)
         if self.standing.best_value is not None and value <= self.standing.best_value:
             return
         self.standing.best_value, self.standing.best_epoch = value, int(row["epoch"])

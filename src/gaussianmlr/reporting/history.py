@@ -54,10 +54,10 @@ def best_epoch(history: list[dict[str, Any]], select: str) -> int | None:
     stages = list(dict.fromkeys(row["stage"] for row in history))
     places = [place for place, row in enumerate(history) if row["stage"] == stages[-1]]
     ordered = any(history[place].get("tau_b") for place in places)
-    first = len(stages) == 1
+    only = len(stages) == 1
     return max(
         places,
-        key=lambda place: (worth(history[place], select, first=first, ordered=ordered), -place),
+        key=lambda place: (worth(history[place], select, only=only, ordered=ordered), -place),
     )
 
 
