@@ -535,6 +535,19 @@ def test_joined_backbones_see_what_each_sees_alone():
     assert len({value.data_ptr() for value in joined.state_dict().values()}) == len(joined.state_dict())
 
 
+def test_mirrored_backbones_see_both_sides():
+    torch.manual_seed(0)
+    plain = backbones.make("fast+resnet18", channels=1).eval()
+    mirrored = backbones.make("fast+resnet18", channels=1, mirror=True).eval()
+    mirrored.load_state_dict(plain.state_dict())
+    x = torch.rand(2, 1, 64, 64)
+    assert not torch.allclose(plain(x), plain(x.flip(-1)))
+    assert torch.allclose(mirrored(x), (plain(x) + plain(x.flip(-1))) / 2)
+    assert torch.allclose(mirrored(x), mirrored(x.flip(-1)), atol=1e-6)
+    with pytest.raises(DataError, match="mirror is 'yes'; expected true or false"):
+        backbones.make("fast+resnet18", channels=1, mirror="yes")
+
+
 def test_members_of_joined_backbones_see_their_own_size():
     class Seen(backbones.Backbone):
         def __init__(self, size):

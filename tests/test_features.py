@@ -68,6 +68,18 @@ def test_any_change_of_inputs_weights_or_transform_is_seen(backbone, images, tmp
     assert other.seen == 7  # the same weights, but other values reach them
 
 
+def test_backbones_of_the_same_weights_that_do_other_things_are_told_apart(tmp_path):
+    torch.manual_seed(0)
+    plain = backbones.make("fast+fast", channels=1)
+    mirrored = backbones.make("fast+fast", channels=1, mirror=True)
+    mirrored.load_state_dict(plain.state_dict())
+    image = torch.rand(1, 1, 32, 32)
+    seen = compute_features(plain, image, folder=tmp_path)
+    both = compute_features(mirrored, image, folder=tmp_path)
+    assert not torch.allclose(seen, both)
+    torch.testing.assert_close(both, compute_features(mirrored, image, cache=False))
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "noise"])
 def test_a_damaged_file_is_computed_anew(backbone, images, tmp_path, damage):
     first = compute_features(backbone, images, folder=tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -153,3 +154,22 @@ def test_a_state_goes_on_as_if_nothing_happened() -> None:
     step(one, first)
     step(two, second)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
+
+
+@pytest.mark.parametrize(("name", "plain"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+@pytest.mark.parametrize("precision", ["32-true", "16-mixed"])
+def test_adam_in_one_pass_takes_the_same_steps(name: str, plain: Any, precision: str) -> None:
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(5, 3), nn.Linear(5, 3)
+    theirs.load_state_dict(ours.state_dict())
+    recipe = Recipe(optimizer=name, rate=0.05, weight_decay=0.1, precision=precision)
+    found = make_optimiser(recipe, ours, [{"params": list(ours.parameters()), "lr": 0.05}])
+    assert getattr(found, "_step_supports_amp_scaling", False) == (precision == "32-true")
+    other = plain(theirs.parameters(), lr=0.05, weight_decay=0.1, fused=False)
+    for _ in range(20):
+        x = torch.randn(7, 5)
+        for network, optimiser in ((ours, found), (theirs, other)):
+            optimiser.zero_grad()
+            network(x).square().sum().backward()
+            optimiser.step()
+    torch.testing.assert_close(ours.weight, theirs.weight)

@@ -161,6 +161,7 @@ def _key(backbone: Backbone, inputs: Array | Paths, transform: Mapping[str, Any]
         "format": _FORMAT,
         "inputs": fingerprint(inputs),
         "weights": weights_fingerprint(backbone),
+        "parts": repr(backbone),  # what is no weight: strides, mirrors
         "expects": dataclasses.asdict(backbone.inputs),
         "map": backbone.is_map,
         "transform": dict(transform or {}),

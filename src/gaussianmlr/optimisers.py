@@ -192,10 +192,10 @@ def make_optimiser(recipe: Recipe, network: nn.Module, groups: Groups) -> Optimi
     'Adam'
     """
     settings: dict[str, Any] = {"lr": recipe.rate, "weight_decay": recipe.weight_decay}
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(groups, **settings)
-    if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(groups, **settings)
+    if recipe.optimizer != "muon":
+        kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
+        # One pass over the weights, not ten; but it unscales gradients itself, so none could be clipped.
+        return kind(groups, fused=recipe.precision != "16-mixed", **settings)
     matrices = hidden_weights(network)
     parted = [
         {**group, "matrix": matrix, "params": [p for p in group["params"] if (p in matrices) is matrix]}

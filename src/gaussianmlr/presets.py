@@ -44,7 +44,7 @@ _RECIPES: dict[tuple[Preset, Kind], Recipe] = {
     # Networks that were trained apart see more together, and their features are computed once.
     ("cpu", "photo"): Recipe(
         backbone="efficientnet-lite0+efficientnet-lite1+efficientnet-lite2",
-        backbone_settings={"pool": True},
+        backbone_settings={"pool": True, "mirror": True},
         freeze="all",
         head="linear",
         head_settings={"dropout": 0.6},
@@ -86,7 +86,7 @@ def preset(name: str, kind: Kind, *, method: str = "gmlr", supervision: str = "s
     if name == "smoke":
         recipe = _RECIPES["cpu", kind].replace(epochs=1, batch_size=16, patience=None)
         if kind == "photo":
-            recipe = recipe.replace(backbone="efficientnet-lite0", backbone_settings=recipe.backbone_settings)
+            recipe = recipe.replace(backbone="efficientnet-lite0", backbone_settings={"pool": True})
     else:
         recipe = _RECIPES[cast(Preset, name), kind]
     if method == "lsep" and name == "cpu" and kind == "canvas":
