@@ -24,7 +24,7 @@ ABLATIONS = (
     ("head=linear", ("gmlr", "crpc")),
     ("method_settings.balance=parts", ("gmlr",)),  # the paper's
     ("method_settings.gauge=canonical", ("gmlr",)),
-    ("method_settings.ties=losses", ("crpc",)),  # with published votes: what the paper's rows are made of
+    ("method_settings.ties=losses", ("crpc",)),  # with published votes: as the paper's code has it
 )
 # The last stage of one network, trained on four versions of each picture; the stages below see them once.
 FINE_TUNED = (
