@@ -50,6 +50,7 @@ def test_every_field_is_documented():
         ({"schedule": "cosine"}, "schedule is 'cosine'; expected 'one-cycle' or 'exponential' or 'constant'"),
         ({"freeze": "some"}, "freeze is 'some'; expected a whole number or 'none' or 'all'"),
         ({"average": 2}, "average is 2.0"),
+        ({"rise": 1}, "rise is 1.0; expected a number between 0 and 1"),
         ({"method_settings": 3}, "method_settings is 3; expected named values"),
     ],
 )

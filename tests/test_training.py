@@ -239,6 +239,14 @@ def test_each_of_several_stages_is_chosen_by_its_own_loss():
     assert taus.index(max(taus)) != len(taus) - 4  # which would have stopped elsewhere
 
 
+@pytest.mark.parametrize("rise", [0.25, 0.75])
+def test_the_rate_rises_for_as_long_as_the_recipe_says(rise):
+    history = training_run.run("br", None, epochs=8, rate=0.01, rise=rise).history
+    rates = [row["rate"] for row in history]
+    assert rates.index(max(rates)) + 1 == round(8 * rise)
+    assert max(rates) == pytest.approx(0.01, rel=0.01)
+
+
 def test_a_folder_of_another_run_is_refused(tmp_path):
     RunFolder(tmp_path / "run", Recipe(rate=0.5), {"labels": 4})
     RunFolder(tmp_path / "run", Recipe(rate=0.1), {"labels": 5})  # nothing was trained yet

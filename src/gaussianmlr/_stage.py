@@ -72,7 +72,11 @@ def make_schedule(optimiser: Optimizer, recipe: Recipe, steps: int, epochs: int)
     if recipe.schedule == "one-cycle":
         rates: Sequence[float] = [group["lr"] for group in optimiser.param_groups]
         return torch.optim.lr_scheduler.OneCycleLR(
-            optimiser, max_lr=list(rates), total_steps=max(2, steps * epochs), cycle_momentum=False
+            optimiser,
+            max_lr=list(rates),
+            total_steps=max(2, steps * epochs),
+            pct_start=recipe.rise,
+            cycle_momentum=False,
         )
     factor = recipe.decay if recipe.schedule == "exponential" else 1.0
     return torch.optim.lr_scheduler.StepLR(optimiser, step_size=steps * recipe.decay_every, gamma=factor)

@@ -63,6 +63,7 @@ class Recipe:
     rate: float = _about(3e-3, "The largest learning rate.")
     weight_decay: float = _about(0.05, "Weight decay.")
     schedule: Schedule = _about("one-cycle", "Rise and fall in one cycle, decay by epochs, or constant.")
+    rise: float = _about(0.3, "Share of a stage in which the rate of one cycle rises.")
     decay: float = _about(0.9, "Factor of the rate in the exponential schedule.")
     decay_every: int = _about(1, "Epochs between two decays.")
     clip: float | None = _about(1.0, "Largest norm of the gradient; none for no clipping.")
@@ -115,6 +116,8 @@ class Recipe:
                 raise DataError(f"the weight of {name} is {shorten(value)}; expected a number from 0 up")
         if self.later_epochs is not None and self.later_epochs < 1:
             raise DataError(f"later_epochs is {self.later_epochs}; expected 1 or more, or none")
+        if not 0 < self.rise < 1:
+            raise DataError(f"rise is {self.rise}; expected a number between 0 and 1")
         if self.average is not None and not 0 < self.average < 1:
             raise DataError(f"average is {self.average}; expected a number between 0 and 1, or none")
 
