@@ -30,8 +30,8 @@ def bare(recipe: Recipe, x: Tensor, ranks: Tensor) -> nn.Module:
     """The loop that one would write by hand."""
     torch.manual_seed(recipe.seed)
     network, method = build(recipe, len(LABELS), {"kind": "table", "channels": x.shape[1]})
-    settings = {"lr": recipe.rate, "weight_decay": recipe.weight_decay}
-    optimiser = torch.optim.AdamW(network.parameters(), fused=True, **settings)
+    weights = network.parameters()
+    optimiser = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.weight_decay, fused=True)
     steps = -(-len(x) // recipe.batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, max_lr=recipe.rate, total_steps=steps * recipe.epochs, cycle_momentum=False
