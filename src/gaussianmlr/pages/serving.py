@@ -111,7 +111,7 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
     >>> recipe = Recipe(backbone="mlp")
     >>> model = Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
     >>> sorted(serving_app(model).openapi()["paths"])
-    ['/health', '/info', '/metrics', '/predict', '/predict/files', '/ready']
+    ['/', '/health', '/info', '/metrics', '/predict', '/predict/files', '/ready']
     """
     bounds = limits or Limits()
     tally, service = Tally(), _Service(model, bounds)
