@@ -91,7 +91,7 @@ def preset(name: str, kind: Kind, *, method: str = "gmlr", supervision: str = "s
         recipe = _RECIPES[cast(Preset, name), kind]
     if method == "lsep" and name == "cpu" and kind == "canvas":
         # Images are the budget. Thresholds are one layer on a network that stands still: an eighth of it.
-        recipe = recipe.replace(epochs=recipe.epochs * 7 // 8, later_epochs=recipe.epochs // 8)
         # Without a zero to learn first, it stays where it began for as long as the rate is high.
-        recipe = recipe.replace(rate=2e-3)
+        epochs = recipe.epochs
+        recipe = recipe.replace(epochs=epochs * 7 // 8, later_epochs=epochs // 8, rate=2e-3)
     return recipe.replace(method=method, method_settings=settings)
