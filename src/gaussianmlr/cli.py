@@ -73,8 +73,10 @@ def demo(
 ) -> None:
     """Train on small canvases of embedded digits, and show what the model says. Two to three minutes."""
     from gaussianmlr import demo as demonstration
+    from gaussianmlr.allocation import keep_freed_memory
     from gaussianmlr.console import ConsoleWatcher, metrics_table
 
+    keep_freed_memory()
     watcher = ConsoleWatcher(quiet)
     outcome = demonstration.run(out, images=images, epochs=epochs, watcher=watcher, say=watcher.note)
     if outcome.interrupted:

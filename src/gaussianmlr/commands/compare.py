@@ -79,12 +79,14 @@ def compare_command(
 
     Exit code: 0 done, 2 something to mend, 130 stopped by Ctrl-C.
     """
+    from gaussianmlr.allocation import keep_freed_memory
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.comparing import DEFAULT, compare
     from gaussianmlr.console import ConsoleWatcher
     from gaussianmlr.defaults import default_recipe
     from gaussianmlr.sources import find_data
 
+    keep_freed_memory()
     watcher = ConsoleWatcher(quiet, lines=False)
     names = [one.strip() for text in method or () for one in text.split(",") if one.strip()]
     try:

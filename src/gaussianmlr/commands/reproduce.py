@@ -62,6 +62,7 @@ def reproduce_command(
 
     Exit code: 0 done, 2 something to mend, 130 stopped by Ctrl-C.
     """
+    from gaussianmlr.allocation import keep_freed_memory
     from gaussianmlr.console import ConsoleWatcher
     from gaussianmlr.errors import DataError
     from gaussianmlr.paper.running import Places, Sources, run_all
@@ -73,6 +74,7 @@ def reproduce_command(
         return
     watcher = ConsoleWatcher(quiet)
     if not no_train:
+        keep_freed_memory()
         runnable = [cell for cell in cells if _has_data(cell, sources)]
         if what[0] == "cell" and not runnable:
             raise DataError(f"{cells[0].name} needs its pictures: give --{cells[0].dataset} FOLDER")

@@ -78,6 +78,7 @@ def train_command(
 
     Exit code: 0 done, 2 something to mend, 130 stopped by Ctrl-C.
     """
+    from gaussianmlr.allocation import keep_freed_memory
     from gaussianmlr.commands.settings import recipe_of
     from gaussianmlr.console import ConsoleWatcher
     from gaussianmlr.data import RankedData
@@ -86,6 +87,7 @@ def train_command(
     from gaussianmlr.logs import open_loggers
     from gaussianmlr.sources import find_data, open_data
 
+    keep_freed_memory()
     watcher = ConsoleWatcher(quiet)
     loggers = open_loggers(log or (), out)
     try:
