@@ -4,15 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test browser lint docs bench setup clean
+.PHONY: demo test quick browser lint docs bench chaos setup clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up, train on embedded data, show the result"
 	@echo "make test    set up, lint, check types, run all tests"
+	@echo "make quick   the tests that are quick, for the inner loop"
 	@echo "make lint    ruff and mypy alone"
 	@echo "make docs    the pages, into docs/_build/html"
 	@echo "make bench   the benchmarks: ratios against named peers"
+	@echo "make chaos   kills, fuzzed files and hostile traffic, 20 to 30 minutes; table into docs/reliability.md"
 
 setup: $(STAMP)
 
@@ -31,6 +33,7 @@ lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache >/dev/null || { $(BIN)/lint-imports --no-cache; exit 1; }
 
 # Page tests run in a real Chromium. Where it cannot be installed they are skipped, with the reason.
 browser:
@@ -42,12 +45,20 @@ browser:
 test: lint browser
 	@$(BIN)/python -m pytest -n 2
 
+# The inner loop: everything that takes a blink; `make test` runs the rest too.
+quick: $(STAMP)
+	@$(BIN)/python -m pytest -n 2 -q -m "not slow" tests
+
 docs: $(STAMP)
 	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 bench: $(STAMP)
 	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+# Linux: limits of memory are read from /proc. One thread per process, two processes at a time.
+chaos: $(STAMP)
+	@OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m chaos --page --out chaos.json
 
 clean:
 	rm -rf $(VENV) demo build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

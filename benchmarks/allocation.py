@@ -16,10 +16,10 @@ import sys
 
 import torch
 
-from gaussianmlr.allocation import keep_freed_memory
+from gaussianmlr._utils.memory import keep_freed_memory
 from gaussianmlr.data import RankedMNIST
-from gaussianmlr.fitting import fit
-from gaussianmlr.presets import preset
+from gaussianmlr.model.presets import preset
+from gaussianmlr.training.fit import fit
 
 
 def measure_here(keep: bool, dataset: str, images: int) -> dict[str, float]:

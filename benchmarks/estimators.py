@@ -25,12 +25,12 @@ import numpy as np
 import sklearn
 
 from gaussianmlr import CalibratedRanker, DummyRanker, GaussianMLR, MultiLabelRanker, NeighbourRanker
+from gaussianmlr._utils.files import write_text
+from gaussianmlr._utils.provenance import commit, versions
 from gaussianmlr.data import RankedData, from_arrays, read_mat, read_nsid
-from gaussianmlr.files import write_text
 from gaussianmlr.metrics import evaluate
+from gaussianmlr.model.presets import preset
 from gaussianmlr.paper.photos import photo_features
-from gaussianmlr.presets import preset
-from gaussianmlr.provenance import commit, versions
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "results" / "estimators"

@@ -14,7 +14,7 @@ import scipy
 import torch
 
 from gaussianmlr import metrics
-from gaussianmlr._reading import FloatArray, IntArray
+from gaussianmlr.orders.reading import FloatArray, IntArray
 
 SPEED_BAR = 50.0
 MEMORY_BAR = 1e9

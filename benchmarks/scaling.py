@@ -88,10 +88,10 @@ def epoch(rank: int, world: int, port: int, answers: Any) -> None:
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world)}
     from lightning.fabric import Fabric
 
-    from gaussianmlr.batches import Arrays
-    from gaussianmlr.model import build
-    from gaussianmlr.recipe import Recipe
-    from gaussianmlr.training import train
+    from gaussianmlr.data.loading import Arrays
+    from gaussianmlr.model.model import build
+    from gaussianmlr.model.recipe import Recipe
+    from gaussianmlr.training.engine import train
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -30,10 +30,11 @@ import numpy as np
 import torch
 from PIL import Image
 
+from gaussianmlr.apps.serve.app import read_picture
 from gaussianmlr.data import Preprocess
-from gaussianmlr.model import Inputs, Model, build
-from gaussianmlr.pages.serving import read_picture, read_rows
-from gaussianmlr.recipe import Recipe
+from gaussianmlr.data.inputs import Inputs, read_rows
+from gaussianmlr.model.model import Model, build
+from gaussianmlr.model.recipe import Recipe
 
 REQUESTS, DIFFERENT, LABELS = 200, 32, tuple("abcdefghij")
 Ask = tuple[str, dict[str, Any]]
@@ -44,7 +45,7 @@ def table_model() -> tuple[Model, list[Ask], Callable[[int], torch.Tensor]]:
     rows = np.random.default_rng(0).normal(size=(DIFFERENT, 64)).tolist()
     model = made("mlp", inputs)
     asks: list[Ask] = [("/predict", {"json": {"rows": [row]}}) for row in rows]
-    return model, asks, lambda place: read_rows([rows[place]], model)
+    return model, asks, lambda place: read_rows([rows[place]], model.inputs)
 
 
 def image_model() -> tuple[Model, list[Ask], Callable[[int], torch.Tensor]]:

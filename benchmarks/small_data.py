@@ -17,10 +17,10 @@ import lightning
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr.batches import Arrays, epoch_order
-from gaussianmlr.fitting import fit
-from gaussianmlr.model import build
-from gaussianmlr.recipe import Recipe
+from gaussianmlr.data.loading import Arrays, epoch_order
+from gaussianmlr.model.model import build
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.training.fit import fit
 
 BAR = 1.5
 LABELS = tuple(f"label {number}" for number in range(10))

@@ -16,8 +16,8 @@ import time
 import torch
 
 from gaussianmlr import methods
-from gaussianmlr.backbones import parameter_groups
-from gaussianmlr.network import make_network
+from gaussianmlr.nn.backbones import parameter_groups
+from gaussianmlr.nn.network import make_network
 
 BAR = 10.0
 PAIRS = {"resnet18": "linear", "fast": "tokens"}

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import gaussianmlr
-from gaussianmlr import model, training
+from gaussianmlr.model import model
+from gaussianmlr.training import engine as training
 
 ROOT = Path(__file__).parent.parent
 
@@ -57,7 +58,7 @@ def test_typed_and_versioned():
 
 def test_the_wheel_has_all_files_of_the_package(tmp_path):
     """Pages, the models that come with them and every other file that is no code, as pip builds it."""
-    from gaussianmlr.pages.playing import SHIPPED
+    from gaussianmlr.apps.play.app import SHIPPED
 
     code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, capture_output=True)
@@ -75,7 +76,9 @@ def test_the_wheel_has_all_files_of_the_package(tmp_path):
         assert f"{place}/config.json" in held
     wanted = {path for text in sources.values() for path in re.findall(r"/static/[\w/.-]+\.(?:js|css)", text)}
     assert len(wanted) > 10
-    assert {f"gaussianmlr/pages{path}" for path in wanted} <= set(held)
+    for path in wanted:  # /static/base.js is shared, /static/play/main.js is the app's own
+        *app, name = path.removeprefix("/static/").split("/")
+        assert f"gaussianmlr/{f'apps/{app[0]}' if app else '_utils'}/static/{name}" in held
 
 
 def test_the_tested_versions_satisfy_the_declared_ranges():
@@ -113,7 +116,7 @@ def is_record(value):
 
 
 # Bases of what people write themselves, and what functions give back: shown by these, and in docs/
-SHOWN_ELSEWHERE = {"Backbone", "Head", "Report", "Agreement", "Result", "Watcher"}
+SHOWN_ELSEWHERE = {"Backbone", "Head", "Report", "Agreement", "Result"}
 
 
 def test_every_public_name_has_an_example():
@@ -125,3 +128,60 @@ def test_every_public_name_has_an_example():
         if not is_record(value) and not re.search(r"Examples\n\s+-{8}\n(.|\n)*>>> ", value.__doc__ or "")
     }
     assert bare == SHOWN_ELSEWHERE
+
+
+_WITHOUT = """
+import importlib.abc, importlib.util, sys
+
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        frame = sys._getframe(1)
+        while "importlib" in frame.f_code.co_filename:
+            frame = frame.f_back
+        ours = frame.f_globals.get("__name__", "").startswith("gaussianmlr")
+        if ours and name.partition(".")[0] in EXTRAS:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+EXTRAS = "matplotlib numba mlxtend PIL pyarrow jinja2 markupsafe kornia fastapi uvicorn ray onnx".split()
+sys.meta_path.insert(0, Blocked())
+import gaussianmlr._utils.extras as extras
+from gaussianmlr import DataError
+extras.find_spec = lambda name: None if name in EXTRAS else importlib.util.find_spec(name)
+"""
+
+
+@pytest.mark.slow
+def test_estimators_need_no_extra(tmp_path):
+    """What scikit-learn users install is enough for them: fit, predict, save, load."""
+    code = f"""{_WITHOUT}
+import numpy as np, gaussianmlr
+x = np.random.default_rng(0).normal(size=(60, 3))
+y = gaussianmlr.densify(x)
+ranker = gaussianmlr.GaussianMLR(n_members=1, epochs=2, hidden=8, random_state=0).fit(x, y)
+model = gaussianmlr.load(ranker.save({str(tmp_path / "model")!r}))
+print(model.labels == ranker.labels_, -1 < ranker.score(x, y) < 1)
+"""
+    assert run(code) == "True True\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("from gaussianmlr.data import RankedMNIST; RankedMNIST('gray-s', 'test', size=2)", "ranked-mnist"),
+        ("from gaussianmlr.data import read_image; read_image('x.png')", "images"),
+        (
+            "import numpy as np; from gaussianmlr import Prediction, plots; one = np.ones((1, 1)); "
+            "plots.SignificanceDisplay.from_predictions(Prediction(one, one, ['a'])).plot()",
+            "plots",
+        ),
+        ("from gaussianmlr.report import write_report; write_report('.')", "report"),
+        ("from gaussianmlr.data import read_table; read_table('x.parquet')", "parquet"),
+    ],
+)
+def test_what_needs_an_extra_names_it(code, message, tmp_path):
+    (tmp_path / "x.png").write_bytes(b"x")
+    (tmp_path / "x.parquet").write_bytes(b"x")
+    script = f"{_WITHOUT}\ntry:\n    {code}\nexcept DataError as error:\n    print(error)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert f"pip install 'gaussianmlr[{message}]'" in done.stdout, done.stderr

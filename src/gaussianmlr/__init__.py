@@ -1,20 +1,26 @@
 """Multi-label ranking: which labels apply, in which order of significance, and how sure.
 
-The public names are loaded on first use, so that ``import gaussianmlr`` costs next to nothing.
+The public names are loaded on first use, so that importing this package costs next to nothing.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from gaussianmlr._moved import install
+from gaussianmlr._utils.lazy import lazy_names
 from gaussianmlr._version import __version__
 
 if TYPE_CHECKING:
-    from gaussianmlr.classic import CalibratedRanker, DummyRanker, NeighbourRanker
+    from gaussianmlr import data, losses, methods, metrics, normal, orders, plots, rankers
     from gaussianmlr.errors import DataError
-    from gaussianmlr.estimator import GaussianMLR, MultiLabelRanker
-    from gaussianmlr.model import load
+    from gaussianmlr.estimators import scorers
+    from gaussianmlr.estimators.classic import CalibratedRanker, DummyRanker, NeighbourRanker
+    from gaussianmlr.estimators.networks import GaussianMLR, MultiLabelRanker
+    from gaussianmlr.model import calibration
+    from gaussianmlr.model.model import load
+    from gaussianmlr.model.prediction import Prediction
+    from gaussianmlr.nn import backbones, heads, network
     from gaussianmlr.orders import (
         Ranks,
         densify,
@@ -26,54 +32,35 @@ if TYPE_CHECKING:
         to_text,
         weak,
     )
-    from gaussianmlr.prediction import Prediction
+    from gaussianmlr.training import features
 
-    from . import (
-        backbones,
-        calibration,
-        data,
-        features,
-        heads,
-        losses,
-        methods,
-        metrics,
-        network,
-        normal,
-        orders,
-        plots,
-        rankers,
-        scorers,
-    )
-
-_MODULES = (
-    "backbones",
-    "calibration",
-    "data",
-    "features",
-    "heads",
-    "losses",
-    "methods",
-    "metrics",
-    "network",
-    "normal",
-    "orders",
-    "plots",
-    "rankers",
-    "scorers",
-)
 _HOMES = {
-    "CalibratedRanker": "classic",
+    "CalibratedRanker": "estimators.classic",
     "DataError": "errors",
-    "DummyRanker": "classic",
-    "GaussianMLR": "estimator",
-    "MultiLabelRanker": "estimator",
-    "NeighbourRanker": "classic",
-    "Prediction": "prediction",
+    "DummyRanker": "estimators.classic",
+    "GaussianMLR": "estimators.networks",
+    "MultiLabelRanker": "estimators.networks",
+    "NeighbourRanker": "estimators.classic",
+    "Prediction": "model.prediction",
     "Ranks": "orders",
+    "backbones": "nn.backbones",
+    "calibration": "model.calibration",
+    "data": "data",
     "densify": "orders",
+    "features": "training.features",
     "from_positions": "orders",
-    "load": "model",
+    "heads": "nn.heads",
+    "load": "model.model",
+    "losses": "losses",
+    "methods": "methods",
+    "metrics": "metrics",
+    "network": "nn.network",
+    "normal": "normal",
+    "orders": "orders",
     "pairs": "orders",
+    "plots": "plots",
+    "rankers": "rankers",
+    "scorers": "estimators.scorers",
     "to_lists": "orders",
     "to_positions": "orders",
     "to_ranks": "orders",
@@ -116,16 +103,6 @@ __all__ = [
     "weak",
 ]
 
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _HOMES:
-        value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+install()

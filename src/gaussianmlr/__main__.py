@@ -1,6 +1,11 @@
 """`python -m gaussianmlr`: the command `gmlr`, where scripts are not on the path."""
 
-from gaussianmlr.cli import main
+import sys
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the current folder, whose modules nobody has asked for
+
+    from gaussianmlr.cli.main import main
+
     main()

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from gaussianmlr import DataError
 from gaussianmlr.data import RankedData
-from gaussianmlr.data.statistics import describe, first_shares, places
+from gaussianmlr.data.statistics import first_shares, places
 
 LABELS = ("mountain", "sky", "sun")
 
@@ -68,7 +68,7 @@ def test_subsets_that_cannot_be(which, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": LABELS[:2]}, "expected 2 columns of ranks, one a label, got 3"),
+        ({"labels": LABELS[:2]}, "expected 2 columns of ranks, one per label, got 3"),
         ({"features": np.zeros((3, 2))}, r"shape \[4, D\], got shape \[3, 2\]"),
         ({"features": [["red", 1]] * 4}, "encode texts and categories"),
         ({"features": [[0, np.nan]] * 4}, "row 0: nan in column 1"),
@@ -129,7 +129,7 @@ def test_a_repr_says_what_there_is():
 @given(arrays.arrays(np.int64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.integers(-1, 3)))
 def test_statistics_against_loops(ranks):
     ranks = RankedData(ranks, [str(i) for i in range(ranks.shape[1])]).ranks  # dense
-    found = describe(RankedData(ranks, [str(i) for i in range(ranks.shape[1])]))
+    found = RankedData(ranks, [str(i) for i in range(ranks.shape[1])]).describe()
     for label in range(ranks.shape[1]):
         place_sum, relevant, first = 0.0, 0, 0.0
         for row in ranks.tolist():

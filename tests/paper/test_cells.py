@@ -10,17 +10,21 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from commanding import ENVIRONMENT, command, gmlr
 from gaussianmlr import DataError, load
-from gaussianmlr.cli import app
+from gaussianmlr.cli.main import app
 from gaussianmlr.data import Digits, RankedMNIST, adjusting_sequences, calibration_set, load_digits
-from gaussianmlr.epochs import for_training
+from gaussianmlr.data.ranked_mnist.digits import describe_digits
 from gaussianmlr.methods import make
-from gaussianmlr.paper.canvas import describe_digits, open_canvases
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.paper.canvas import open_canvases
 from gaussianmlr.paper.cells import METRICS, Cell, is_landed, read_cells, recipe_of, write_cell
+from gaussianmlr.paper.places import Places, Sources
 from gaussianmlr.paper.plans import FIGURES, TABLES, cells_of, plan
-from gaussianmlr.paper.running import Places, Sources, run_cell
-from gaussianmlr.recipe import Recipe
+from gaussianmlr.paper.run import run_cell
+from gaussianmlr.training.epochs import for_training
+from support.commanding import ENVIRONMENT, command, gmlr
+
+pytestmark = pytest.mark.slow
 
 FACTS = {"metrics": dict.fromkeys(METRICS, 50.0), "images_seen": 1, "seconds": 1.0, "probes": {}}
 
@@ -101,13 +105,13 @@ def test_a_killed_cell_goes_on_and_two_processes_never_share_one(tmp_path):
                 break
         os.kill(first.pid, signal.SIGSTOP)  # it holds the cell while the other one tries
         other = gmlr(*words)
-        assert "another process is at it" in other.stderr
+        assert "running in another process" in other.stderr
         assert f"not run: {cell.name}" in other.stderr
         os.kill(first.pid, signal.SIGKILL)
     assert not list((tmp_path / "r").glob("cells/*.json"))
     again = gmlr(*words)
     assert again.returncode == 0, again.stderr
-    assert "going on at" in again.stderr
+    assert "resuming at" in again.stderr
     places = Places(tmp_path / "b", tmp_path / "q")
     assert run_cell(cell, places, Sources("embedded")) == "landed"
     undisturbed, resumed = read_cells(tmp_path / "q/cells")[cell], read_cells(tmp_path / "r/cells")[cell]
@@ -179,10 +183,10 @@ def test_cells_on_disk(tmp_path):
     with pytest.raises(DataError, match="expected a file of that name"):
         read_cells(tmp_path)
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(DataError, match="no field 'dataset'"):
+    with pytest.raises(DataError, match="dataset: Field required"):
         read_cells(tmp_path)
     (tmp_path / "other.json").write_text("{")
-    with pytest.raises(DataError, match="no JSON"):
+    with pytest.raises(DataError, match=r"other\.json is not a cell: .*; remove it to run it again"):
         read_cells(tmp_path)
 
 

@@ -9,9 +9,7 @@ from scipy import stats
 
 from gaussianmlr import methods
 from gaussianmlr.data import adjusting_sequences
-from gaussianmlr.model import Model, build
-from gaussianmlr.paper.cells import Cell, recipe_of
-from gaussianmlr.paper.following import (
+from gaussianmlr.metrics.sequences import (
     correlation,
     follow_score,
     follow_sigma,
@@ -19,7 +17,9 @@ from gaussianmlr.paper.following import (
     rank_correlation,
     spread,
 )
-from gaussianmlr.paper.probing import follow
+from gaussianmlr.model.model import Model, build
+from gaussianmlr.paper.cells import Cell, recipe_of
+from gaussianmlr.paper.probes import follow
 from gaussianmlr.paper.singles import Bars, bars_of
 from gaussianmlr.paper.strips import checkpoints
 

@@ -9,18 +9,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import avdp, nsid
 from PIL import Image
 from scipy import stats
 
-from commanding import ENVIRONMENT, command
 from gaussianmlr import DataError
 from gaussianmlr.data import read_nsid
 from gaussianmlr.methods import make
 from gaussianmlr.paper.cells import Cell, read_cells
 from gaussianmlr.paper.photos import open_photos, parts_of, read_outputs
+from gaussianmlr.paper.places import Places, Sources
 from gaussianmlr.paper.plans import FIGURES, TABLES
-from gaussianmlr.paper.running import Places, Sources, run_cell
+from gaussianmlr.paper.run import run_cell
+from support.commanding import ENVIRONMENT, command
+from support.fakes import avdp, nsid
+
+pytestmark = pytest.mark.slow
 
 COUNT = 24
 
@@ -101,6 +104,14 @@ def test_a_cell_of_pictures(scenes, tmp_path):
     assert run_cell(cell, places, Sources(nsid=scenes)) == "landed"  # measured again, not trained again
     assert [file.stat().st_mtime_ns for file in sorted(places.run(cell).glob("outputs-*"))] == before
     assert read_cells(places.cells)[cell]["metrics"] == found[cell]["metrics"]
+    (places.cells / f"{cell.name}.json").unlink()
+    file = places.run(cell) / "outputs-1.npz"
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    for damaged in (whole[:-30], b"", bytes(len(whole)), whole[:middle] + b"damage" + whole[middle + 6 :]):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"outputs-1\.npz was changed or cut .* remove it to train"):
+            run_cell(cell, places, Sources(nsid=scenes))
 
 
 def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):

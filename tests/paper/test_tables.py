@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from gaussianmlr.cli import app
+from gaussianmlr.cli.main import app
 from gaussianmlr.paper.cells import METRICS, Cell, read_cells, recipe_of, write_cell
 from gaussianmlr.paper.plans import TABLES, cells_of
 from gaussianmlr.paper.published import published
@@ -142,6 +142,21 @@ def test_tables_from_the_command_line_need_no_training(landed):
     real = (landed / "tables/real-cpu.md").read_text()
     assert "Not run: 15 of 15 rows." in real
     assert "not run: avdp_gmlr-strong_cpu_seed0 (give --avdp FOLDER)" in shown.stderr
+
+
+def test_committed_tables_are_those_of_the_committed_cells():
+    cells = read_cells(ROOT / "results/cells")
+    for name in TABLES:
+        table = make_table(name, cells, "cpu")
+        for suffix, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
+            assert write(table) == (ROOT / f"results/tables/{name}-cpu.{suffix}").read_text("utf-8"), name
+
+
+def test_settings_are_escaped():
+    cell = Cell("gray-s", "gmlr", "strong", "cpu", settings=("method_settings.a={'b#$': 1}|",))
+    table = make_table("rivals", {cell: facts(made_up(0))}, "cpu")
+    assert r"GaussianMLR strong (a=\{'b\#\$': 1\}\textbar{}) & ours &" in to_latex(table)
+    assert r"| GaussianMLR strong (a={'b#$': 1}\|) | ours |" in to_markdown(table)
 
 
 def _readme_table(after):

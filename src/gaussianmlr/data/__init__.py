@@ -5,54 +5,56 @@ The public names are loaded on first use, so that importing this package costs n
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from gaussianmlr._utils.lazy import lazy_names
+
 if TYPE_CHECKING:
-    from gaussianmlr.data.architecture import read_avdp
-    from gaussianmlr.data.checking import Report, check
+    from gaussianmlr.data.checks.report import Report
+    from gaussianmlr.data.checks.run import check
     from gaussianmlr.data.dataset import RankedData
-    from gaussianmlr.data.digits import Digits, fetch_digits, load_digits
-    from gaussianmlr.data.export import export_sets, load_export
-    from gaussianmlr.data.images import RankedImages, read_image
-    from gaussianmlr.data.manifests import read_images
-    from gaussianmlr.data.probes import Probe, adjusting_sequences, calibration_set
-    from gaussianmlr.data.ranked_mnist import Batch, RankedMNIST
-    from gaussianmlr.data.recipes import Recipes
-    from gaussianmlr.data.scenes import read_nsid
-    from gaussianmlr.data.settings import SETTINGS, Setting
-    from gaussianmlr.data.sheet import contact_sheet
-    from gaussianmlr.data.tables import from_arrays, read_mat, read_table
+    from gaussianmlr.data.ranked_mnist.digits import Digits, fetch_digits, load_digits
+    from gaussianmlr.data.ranked_mnist.drawing import Recipes
+    from gaussianmlr.data.ranked_mnist.export import export_sets, load_export
+    from gaussianmlr.data.ranked_mnist.probes import Probe, adjusting_sequences, calibration_set
+    from gaussianmlr.data.ranked_mnist.sets import Batch, RankedMNIST
+    from gaussianmlr.data.ranked_mnist.settings import SETTINGS, Setting
+    from gaussianmlr.data.ranked_mnist.sheet import contact_sheet
+    from gaussianmlr.data.readers.avdp import read_avdp
+    from gaussianmlr.data.readers.images import RankedImages, read_image
+    from gaussianmlr.data.readers.manifests import read_images
+    from gaussianmlr.data.readers.nsid import read_nsid
+    from gaussianmlr.data.readers.tables import from_arrays, read_mat, read_table
     from gaussianmlr.data.transforms import Augment, Preprocess
 
 _HOMES = {
     "Augment": "transforms",
-    "Batch": "ranked_mnist",
-    "Digits": "digits",
+    "Batch": "ranked_mnist.sets",
+    "Digits": "ranked_mnist.digits",
     "Preprocess": "transforms",
-    "Probe": "probes",
+    "Probe": "ranked_mnist.probes",
     "RankedData": "dataset",
-    "RankedImages": "images",
-    "RankedMNIST": "ranked_mnist",
-    "Recipes": "recipes",
-    "Report": "checking",
-    "SETTINGS": "settings",
-    "Setting": "settings",
-    "adjusting_sequences": "probes",
-    "calibration_set": "probes",
-    "check": "checking",
-    "contact_sheet": "sheet",
-    "export_sets": "export",
-    "fetch_digits": "digits",
-    "from_arrays": "tables",
-    "load_digits": "digits",
-    "load_export": "export",
-    "read_avdp": "architecture",
-    "read_image": "images",
-    "read_images": "manifests",
-    "read_mat": "tables",
-    "read_nsid": "scenes",
-    "read_table": "tables",
+    "RankedImages": "readers.images",
+    "RankedMNIST": "ranked_mnist.sets",
+    "Recipes": "ranked_mnist.drawing",
+    "Report": "checks.report",
+    "SETTINGS": "ranked_mnist.settings",
+    "Setting": "ranked_mnist.settings",
+    "adjusting_sequences": "ranked_mnist.probes",
+    "calibration_set": "ranked_mnist.probes",
+    "check": "checks.run",
+    "contact_sheet": "ranked_mnist.sheet",
+    "export_sets": "ranked_mnist.export",
+    "fetch_digits": "ranked_mnist.digits",
+    "from_arrays": "readers.tables",
+    "load_digits": "ranked_mnist.digits",
+    "load_export": "ranked_mnist.export",
+    "read_avdp": "readers.avdp",
+    "read_image": "readers.images",
+    "read_images": "readers.manifests",
+    "read_mat": "readers.tables",
+    "read_nsid": "readers.nsid",
+    "read_table": "readers.tables",
 }
 
 __all__ = [
@@ -85,14 +87,4 @@ __all__ = [
     "read_table",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""The one thing every reader gives and everything else takes: inputs with their orders."""
+"""`RankedData`, which every reader returns: inputs with their orders."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr._utils.magnitude import LARGEST_WEIGHT, refuse_large
+from gaussianmlr.data.statistics import describe_rankers, describe_ranks
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import check_labels, check_ranks, to_text
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.floating[Any]]
 ORDERS_ALONE = "holds orders alone; expected feature columns or pictures to learn from"
-_BLOCK = 1 << 20
+
+
+class ReadFrom(NamedTuple):
+    """The file that data was read from, and how its grades were read."""
+
+    path: str
+    threshold: float | None = None
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,13 +37,13 @@ class RankedData:
     Parameters
     ----------
     ranks : array-like [N, K]
-        One order an instance; several rankers are already made one.
+        One order per instance; the orders of several rankers are already aggregated.
     labels : sequence of str
         The names of the K columns.
     features : array [N, D], optional
         Finite numbers. Data has features, or images, or orders alone.
     images : sequence of path-like, optional
-        One file an instance; they are read when they are needed.
+        One file per instance, read when needed.
     feature_names : sequence of str, optional
         The names of the D columns.
     by_ranker : array-like [N, R, K], optional
@@ -46,11 +55,13 @@ class RankedData:
     weights : array-like [N], optional
         How much an instance counts, finite and not negative.
     ids : sequence of str, optional
-        A name an instance, ``"0"`` to ``"N-1"`` if left out.
+        One name per instance, ``"0"`` to ``"N-1"`` if left out.
     source : str
         What was read.
     notes : sequence of str
         What the reader left out or decided, and why.
+    read_from : ReadFrom, optional
+        The file, if a reader read one.
 
     Examples
     --------
@@ -82,6 +93,7 @@ class RankedData:
     ids: tuple[str, ...] | None = None
     source: str = ""
     notes: tuple[str, ...] = ()
+    read_from: ReadFrom | None = None
 
     def __post_init__(self) -> None:
         labels = check_labels(self.labels)
@@ -89,12 +101,12 @@ class RankedData:
             np.zeros((0, len(labels)), dtype=np.int64) if len(self.ranks) == 0 else check_ranks(self.ranks)
         )
         if ranks.shape[1] != len(labels):
-            raise DataError(f"expected {len(labels)} columns of ranks, one a label, got {ranks.shape[1]}")
+            raise DataError(f"expected {len(labels)} columns of ranks, one per label, got {ranks.shape[1]}")
         if self.features is not None and self.images is not None:
             raise DataError("an instance is features or an image, not both; give one of them")
         self._set("labels", labels)
         self._set("ranks", ranks)
-        self._set("features", _check_features(self.features, len(ranks)))
+        self._set("features", _check_features(self.features, len(ranks), self.feature_names))
         self._set("images", None if self.images is None else tuple(Path(image) for image in self.images))
         self._set("feature_names", _check_names(self.feature_names, self.features))
         self._set("by_ranker", _check_by_ranker(self.by_ranker, ranks.shape))
@@ -106,10 +118,10 @@ class RankedData:
         for name in ("images", "split", "weights", "ids"):
             value = getattr(self, name)
             if value is not None and len(value) != len(ranks):
-                raise DataError(f"expected {len(ranks)} {name}, one an instance, got {len(value)}")
+                raise DataError(f"expected {len(ranks)} {name}, one per instance, got {len(value)}")
 
     def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)  # the class is frozen for everybody else
+        object.__setattr__(self, name, value)  # the dataclass is frozen
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -169,13 +181,13 @@ class RankedData:
         return chosen.astype(np.intp) % len(self)
 
     def fingerprint(self, *, files: bool = True) -> str:
-        """A SHA-256 of the contents: the same on every machine, another for any other data.
+        """A SHA-256 of the contents, the same on every machine.
 
         Parameters
         ----------
         files : bool
-            Read the image files. Without, their ids stand for them: quick, and blind to a
-            changed picture. Paths, `source` and `notes` never count.
+            Read the image files. If False, only their ids count: fast, but blind to changed
+            pictures. Paths, `source` and `notes` never count.
         """
         digest = hashlib.sha256()
 
@@ -185,7 +197,7 @@ class RankedData:
 
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is None or field.name in ("images", "source", "notes"):
+            if value is None or field.name in ("images", "source", "notes", "read_from"):
                 continue
             if isinstance(value, tuple):
                 add(field.name, "\0".join(value).encode())
@@ -199,10 +211,25 @@ class RankedData:
         return digest.hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """Counts of labels, positives, ties, unknowns, splits and rankers, ready for JSON."""
-        from gaussianmlr.data.statistics import describe
+        """Counts of labels, positives, ties, unknowns, splits and rankers, ready for JSON.
 
-        return describe(self)
+        A label's `first` counts the instances it leads, shared firsts in equal parts; its
+        `mean_place` is the mean place (1 = most significant, ties share the mean of their places) where
+        it applies. `ties` counts instances with two relevant labels of one rank.
+        """
+        found: dict[str, Any] = {
+            "instances": len(self),
+            "kind": self.kind,
+            **describe_ranks(self.ranks, self.labels),
+            "splits": self.splits,
+        }
+        if self.features is not None:
+            found["features"] = int(self.features.shape[1])
+        if self.weights is not None and len(self):
+            found["weights"] = {"sum": float(self.weights.sum()), "max": float(self.weights.max())}
+        if self.by_ranker is not None and self.rankers is not None:
+            found["rankers"] = describe_rankers(self.by_ranker, self.rankers)
+        return found
 
     def __repr__(self) -> str:
         if self.features is not None:
@@ -226,17 +253,14 @@ def _bytes(values: npt.NDArray[Any]) -> bytes:
 
 
 def _file_digest(path: Path) -> bytes:
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").digest()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return digest.digest()
 
 
-def _check_features(features: Any, count: int) -> FloatArray | None:
+def _check_features(features: Any, count: int, names: Iterable[str] | None) -> FloatArray | None:
     if features is None:
         return None
     try:
@@ -254,6 +278,8 @@ def _check_features(features: Any, count: int) -> FloatArray | None:
             for row, column in dict(zip(rows.tolist(), columns.tolist())).items()
         ]
         raise DataError.of_rows("rows of features are not finite", problems, count)
+    named = () if names is None else tuple(names)
+    refuse_large(matrix, named if len(named) == matrix.shape[1] else None)
     return matrix
 
 
@@ -293,10 +319,13 @@ def _check_weights(weights: Any) -> npt.NDArray[np.float64] | None:
         array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"expected weights to be numbers, got {shorten(weights)}") from None
-    bad = np.flatnonzero(~np.isfinite(array) | (array < 0)) if array.ndim == 1 else np.zeros(0, dtype=np.intp)
+    bad = np.flatnonzero(~((array >= 0) & (array <= LARGEST_WEIGHT)))
     if array.ndim != 1:
-        raise DataError(f"expected one weight an instance, got shape {list(array.shape)}")
+        raise DataError(f"expected one weight per instance, got shape {list(array.shape)}")
     if bad.size:
-        problems = [(row, f"weight {array[row]}; expected a finite number >= 0") for row in bad.tolist()]
+        problems = [
+            (row, f"weight {array[row]}; expected a number from 0 to {LARGEST_WEIGHT:g}")
+            for row in bad.tolist()
+        ]
         raise DataError.of_rows("weights cannot be used", problems, len(array))
     return array

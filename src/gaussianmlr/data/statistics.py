@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from gaussianmlr.data.dataset import IntArray, RankedData
+IntArray = npt.NDArray[np.int64]
 
 
-def describe(data: RankedData) -> dict[str, Any]:
-    """Counts of labels, positives, ties, unknowns, splits and rankers.
-
-    A label's `first` counts the instances it leads, shared firsts in equal parts; its
-    `mean_place` is the mean place (1 = most significant, ties share the mean of their places) where
-    it applies. `ties` counts instances with two relevant labels of one rank.
+def describe_ranks(ranks: IntArray, labels: Sequence[str]) -> dict[str, Any]:
+    """Counts of labels, positives, ties and unknowns.
 
     Examples
     --------
-    >>> from gaussianmlr.data import RankedData
-    >>> found = describe(RankedData([[2, 1, 0], [1, 1, 0]], ["sky", "sun", "sea"]))
+    >>> found = describe_ranks(np.array([[2, 1, 0], [1, 1, 0]]), ["sky", "sun", "sea"])
     >>> found["labels"]["sky"]
     {'relevant': 2, 'share': 1.0, 'first': 1.5, 'mean_place': 1.25, 'unknown': 0}
     >>> found["labels"]["sea"]["mean_place"] is None
@@ -28,33 +24,23 @@ def describe(data: RankedData) -> dict[str, Any]:
     >>> found["positives"]["histogram"], found["ties"]
     ({2: 2}, 1)
     """
-    ranks = data.ranks
+    placed = _placed(ranks)
     positives = (ranks > 0).sum(axis=1)
-    found: dict[str, Any] = {
-        "instances": len(data),
-        "kind": data.kind,
-        "labels": _labels(data),
+    return {
+        "labels": _labels(ranks, labels, placed),
         "positives": {
-            "mean": float(positives.mean()) if len(data) else None,
-            "min": int(positives.min()) if len(data) else None,
-            "max": int(positives.max()) if len(data) else None,
+            "mean": float(positives.mean()) if len(ranks) else None,
+            "min": int(positives.min()) if len(ranks) else None,
+            "max": int(positives.max()) if len(ranks) else None,
             "histogram": {int(n): int((positives == n).sum()) for n in np.unique(positives)},
         },
         "empty": int((positives == 0).sum()),
-        "ties": int(_tied(ranks).sum()),
+        "ties": len(np.unique(placed.row[placed.shared > 1])),
         "unknown": int((ranks < 0).sum()),
-        "splits": data.splits,
     }
-    if data.features is not None:
-        found["features"] = int(data.features.shape[1])
-    if data.weights is not None and len(data):
-        found["weights"] = {"sum": float(data.weights.sum()), "max": float(data.weights.max())}
-    if data.by_ranker is not None and data.rankers is not None:
-        found["rankers"] = _rankers(data.by_ranker, data.rankers)
-    return found
 
 
-def places(ranks: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
+def places(ranks: IntArray) -> npt.NDArray[np.float64]:
     """Places of the relevant labels, 1 = most significant, ties share their mean; NaN elsewhere.
 
     Examples
@@ -62,16 +48,37 @@ def places(ranks: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
     >>> places(np.array([[2, 1, 1, 0]]))
     array([[1. , 2.5, 2.5, nan]])
     """
-    above = np.zeros(ranks.shape)
-    tied = np.zeros(ranks.shape)
-    for label in range(ranks.shape[1]):  # one label at a time keeps memory at N x K
-        other = ranks[:, label : label + 1]
-        above += other > np.maximum(ranks, 0)
-        tied += (other == ranks) & (other > 0)
-    return np.where(ranks > 0, above + (tied + 1) / 2, np.nan)
+    found = np.full(ranks.shape, np.nan)
+    placed = _placed(ranks)
+    found[placed.row, placed.column] = placed.place
+    return found
 
 
-def first_shares(ranks: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
+class _Placed(NamedTuple):
+    """The relevant labels of all instances: where they are, their places, and how many share each."""
+
+    row: npt.NDArray[np.intp]
+    column: npt.NDArray[np.intp]
+    place: npt.NDArray[np.float64]
+    shared: npt.NDArray[np.intp]
+
+
+def _placed(ranks: IntArray) -> _Placed:
+    """Relevant labels only, so that the cost does not depend on the number of labels."""
+    row, column = np.nonzero(ranks > 0)
+    order = np.lexsort((-ranks[row, column], row))
+    row, column = row[order], column[order]
+    rank = ranks[row, column]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (row[1:] != row[:-1]) | (rank[1:] != rank[:-1])
+    begin = np.flatnonzero(new)
+    shared = np.diff(np.append(begin, len(row)))
+    before = begin - np.searchsorted(row, row[begin])  # labels above, in the same instance
+    bucket = np.cumsum(new) - 1
+    return _Placed(row, column, (before + (shared + 1) / 2)[bucket], shared[bucket])
+
+
+def first_shares(ranks: IntArray) -> npt.NDArray[np.float64]:
     """How many instances each label leads; a first place shared by m labels counts 1/m for each.
 
     Examples
@@ -79,20 +86,20 @@ def first_shares(ranks: IntArray) -> np.ndarray[Any, np.dtype[np.float64]]:
     >>> first_shares(np.array([[2, 1, 0], [1, 1, 0]]))
     array([1.5, 0.5, 0. ])
     """
-    top = ranks.max(axis=1, keepdims=True, initial=0)
-    leads = (ranks == top) & (ranks > 0)
-    shares: np.ndarray[Any, np.dtype[np.float64]] = (
-        leads / np.maximum(leads.sum(axis=1, keepdims=True), 1)
-    ).sum(axis=0)
-    return shares
+    return _firsts(_placed(ranks), ranks.shape[1])
 
 
-def _labels(data: RankedData) -> dict[str, dict[str, Any]]:
-    relevant = (data.ranks > 0).sum(axis=0)
-    known = (data.ranks >= 0).sum(axis=0)
-    unknown = (data.ranks < 0).sum(axis=0)
-    sums = np.nansum(places(data.ranks), axis=0)
-    firsts = first_shares(data.ranks)
+def _firsts(placed: _Placed, labels: int) -> npt.NDArray[np.float64]:
+    lead = placed.place == (placed.shared + 1) / 2  # nothing is above
+    return np.bincount(placed.column[lead], 1 / placed.shared[lead], labels).astype(np.float64)
+
+
+def _labels(ranks: IntArray, labels: Sequence[str], placed: _Placed) -> dict[str, dict[str, Any]]:
+    relevant = (ranks > 0).sum(axis=0)
+    known = (ranks >= 0).sum(axis=0)
+    unknown = (ranks < 0).sum(axis=0)
+    sums = np.bincount(placed.column, placed.place, len(labels))
+    firsts = _firsts(placed, len(labels))
     return {
         label: {
             "relevant": int(relevant[k]),
@@ -101,19 +108,12 @@ def _labels(data: RankedData) -> dict[str, dict[str, Any]]:
             "mean_place": float(sums[k] / relevant[k]) if relevant[k] else None,
             "unknown": int(unknown[k]),
         }
-        for k, label in enumerate(data.labels)
+        for k, label in enumerate(labels)
     }
 
 
-def _tied(ranks: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    ascending = np.sort(ranks, axis=1)
-    tied: np.ndarray[Any, np.dtype[np.bool_]] = (
-        (ascending[:, 1:] == ascending[:, :-1]) & (ascending[:, 1:] > 0)
-    ).any(axis=1)
-    return tied
-
-
-def _rankers(by_ranker: IntArray, names: tuple[str, ...]) -> dict[str, Any]:
+def describe_rankers(by_ranker: IntArray, names: tuple[str, ...]) -> dict[str, Any]:
+    """How many orders each ranker gave, and how many an instance has."""
     spoke = (by_ranker >= 0).any(axis=2)
     return {
         "count": len(names),

@@ -1,4 +1,4 @@
-"""From pixels to the tensor a backbone takes, the same every time; and augmentation for training.
+"""From pixels to tensors: preprocessing, and augmentation for training.
 
 Resizing is Pillow's (anti-aliased, the same everywhere); the operations of RandAugment are kornia's.
 """
@@ -35,15 +35,14 @@ class Preprocess:
     size : (int, int)
         Height and width of the result.
     crop : float or None
-        How much of the picture's largest middle part of the same shape is kept, in each direction: 1
-        keeps all of it, 0.875 is "resize to 256, crop to 224". None keeps the whole picture
-        and gives up its shape.
+        Share of the largest centred crop with the aspect ratio of `size`, per side: 0.875 is "resize to
+        256, crop to 224". None resizes the whole picture without keeping its aspect ratio.
     mean, std : tuple of float
-        One a channel, on the scale 0..1. ImageNet's if left out, 0.5 and 1 for gray.
+        One per channel, on the scale 0..1. ImageNet's if left out, 0.5 and 1 for gray.
     channels : {3, 1}
         Colour, or gray.
     interpolation : {"bilinear", "nearest", "bicubic", "lanczos"}
-        Pillow's filters; all but the first average over the pixels that a smaller one stands for.
+        Filter of Pillow; all but nearest are anti-aliased.
 
     Examples
     --------
@@ -89,7 +88,7 @@ class Preprocess:
         return self.normalise(self.unit(pixels))
 
     def unit(self, pixels: Pixels) -> torch.Tensor:
-        """Resized and cropped, on the scale 0..1: where augmentation comes in."""
+        """Resized and cropped, on the scale 0..1, before augmentation."""
         planes = torch.from_numpy(self.resize(pixels))
         planes = planes[None] if planes.ndim == 2 else planes.permute(2, 0, 1)
         return planes.to(torch.float32, memory_format=torch.contiguous_format).contiguous().div_(255)
@@ -110,7 +109,7 @@ class Preprocess:
             raise DataError(f"expected uint8 pixels {expected}, got {pixels.dtype} {list(pixels.shape)}")
         height, width = self.size
         filtered = Image.Resampling[self.interpolation.upper()]
-        # One pass over the part that is kept, instead of a resize of all and a cut.
+        # Resize and crop in one pass.
         box = self.box(*pixels.shape[:2])
         return np.array(Image.fromarray(pixels).resize((width, height), filtered, box=box), dtype=np.uint8)
 
@@ -140,7 +139,7 @@ class Preprocess:
 class Augment:
     """Preprocess with RandAugment in between, the same for the same (seed, epoch, index).
 
-    Of thirteen operations of kornia, so many are drawn without replacement, all of the same strength:
+    Draws some of thirteen operations of kornia without replacement, all of the same strength:
     contrast stretched or equalised; turned, sheared or moved in either direction; fewer bits;
     solarised; brightness, contrast, saturation or sharpness up or down.
 
@@ -149,12 +148,12 @@ class Augment:
     preprocess : Preprocess
         What happens before (resize, crop) and after (normalise).
     operations : int
-        How many operations an image gets.
+        Number of operations per image.
     magnitude, bins : int
-        The strength, one of the numbers from 0 to bins - 1; the largest turns by 30 degrees, shears by
+        The strength, from 0 to bins - 1; the largest turns by 30 degrees, shears by
         0.3, moves by 45 % of the side, keeps 4 bits and changes colours by 90 %.
     seed : int
-        Another seed, other draws.
+        Seed of the draws.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What all losses share: checks, weak supervision, means over what is known, the virtual label."""
+"""Shared parts of the losses: checks, weak supervision, means over known labels, the virtual label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 from gaussianmlr import orders
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses.weighting import Weights
-from gaussianmlr.normal import single_or_better
+from gaussianmlr.normal.tails import single_or_better
 
 Supervision = Literal["strong", "weak"]
 Reduction = Literal["mean", "sum", "none"]
@@ -31,21 +31,21 @@ def checked(values: Tensor, ranks: Tensor, supervision: Supervision) -> tuple[Te
 
 
 def supervised(ranks: Tensor, supervision: Supervision) -> Tensor:
-    """Ranks as a supervision shows them: weak says no more than who is relevant."""
+    """Ranks under a supervision: weak keeps only relevance."""
     if not isinstance(ranks, Tensor):
         raise DataError(
-            f"expected ranks to be a tensor, got {type(ranks).__name__}; torch.as_tensor makes one"
+            f"expected ranks to be a tensor, got {type(ranks).__name__}; convert it by torch.as_tensor"
         )
     if ranks.is_floating_point() or ranks.is_complex() or ranks.dtype == torch.bool:
         raise DataError(f"expected ranks to be integers, got {ranks.dtype}")
     if supervision not in ("strong", "weak"):
         raise DataError(f"supervision is 'strong' or 'weak', not {supervision!r}")
-    ranks = ranks.long()  # narrow types would overflow where the virtual label moves ranks up
+    ranks = ranks.long()  # narrow types could overflow, as the virtual label moves ranks up
     return orders.weak(ranks) if supervision == "weak" else ranks
 
 
 def reduce(per_instance: Tensor, reduction: Reduction) -> Tensor:
-    """Reduce one number an instance as every loss here does; for losses of your own.
+    """Reduce one number per instance as every loss does; for your own losses.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def reduce(per_instance: Tensor, reduction: Reduction) -> Tensor:
 
 
 def mean_over_known(values: Tensor, ranks: Tensor, weights: Weights | None) -> Tensor:
-    """An instance's mean over its known labels."""
+    """Mean over the known labels of each instance."""
     known = ranks >= 0
     if weights is not None:
         values = values * weights.of(values, ranks)
@@ -71,7 +71,7 @@ def mean_over_known(values: Tensor, ranks: Tensor, weights: Weights | None) -> T
 
 
 def log_probability_of_relevance(scores: Tensor, ranks: Tensor) -> Tensor:
-    """Of what is true of each label, by the logistic law."""
+    """Log-probability of the true relevance of each label under the logistic model."""
     return functional.logsigmoid(torch.where(ranks > 0, scores, -scores))
 
 
@@ -81,5 +81,5 @@ def virtual_ranks(ranks: Tensor) -> Tensor:
 
 
 def with_virtual_label(scores: Tensor, ranks: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores and ranks with the virtual label behind them, whose score is zero."""
+    """Scores and ranks with the virtual label at the end, whose score is zero."""
     return functional.pad(scores, (0, 1)), virtual_ranks(ranks)

@@ -32,8 +32,8 @@ def plackett_luce(
 
     .. math:: \sum_{u\in P\cup\{0\}} \Big[\log\sum_{v:\, r_v \le r_u} e^{s_v} - s_u\Big], \quad s_0=0,
 
-    where the sum under the logarithm holds the whole bucket of u, and everything below it. Weights
-    are those of u: irrelevant labels, which are never drawn, have no term that theirs could weigh.
+    where the sum includes the whole bucket of u and everything below it. A term is weighted by the
+    weight of u; irrelevant labels are never drawn, so their weights have no effect.
 
     References
     ----------
@@ -91,7 +91,7 @@ def zlpr(
 def binary_relevance(
     scores: Tensor, ranks: Tensor, *, reduction: Reduction = "mean", weights: Weights | None = None
 ) -> Tensor:
-    r"""Binary cross-entropy of relevance, the mean over known labels. Knows no order.
+    r"""Binary cross-entropy of relevance, the mean over known labels. Ignores the order.
 
     .. math:: \frac1K\Big[\sum_{u\in P}\log(1+e^{-s_u}) + \sum_{v\in Q}\log(1+e^{s_v})\Big]
 

@@ -1,4 +1,4 @@
-"""Sums over the ordered pairs of many instances, at a cost that follows the orders, not K^2."""
+"""Sums over the ordered pairs of many instances; the cost depends on the orders, not on K^2."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.losses.weighting import NOWHERE, Weights
-from gaussianmlr.normal import log_cdf, log_cdf_and_slope
+from gaussianmlr.normal import log_cdf
+from gaussianmlr.normal.tails import log_cdf_and_slope
 
-BLOCK = 1 << 17  # elements compared at once: small enough for the cache, large enough for the cores
+BLOCK = 1 << 17  # elements per block: fits in the cache and keeps the cores busy
 
 
 def mean_over_pairs(
@@ -20,14 +21,14 @@ def mean_over_pairs(
     r"""Mean of :math:`-\log P(s_u > s_v)` over the ordered pairs of each instance, of shape [N].
 
     With `logvar` the probability is :math:`\Phi((\mu_u-\mu_v)/\sqrt{\sigma_u^2+\sigma_v^2})`,
-    without it :math:`1/(1+e^{\mu_v-\mu_u})`. An instance without pairs gives zero.
+    without it :math:`1/(1+e^{\mu_v-\mu_u})`. An instance without pairs has the value zero.
 
     Notes
     -----
-    Only labels with a positive rank stand above another, so rows of (positive label) x (all
-    labels) hold every pair; they go through in blocks of bounded size. An instance's value
-    depends on its own row alone, so its gradient is known in the forward pass already and
-    nothing of the size of the pairs is kept for the backward one.
+    Only labels with a positive rank are above others, so rows of (positive label) x (all labels)
+    hold every pair; they are processed in blocks of bounded size. The value of an instance
+    depends only on its own row, so its gradient is computed in the forward pass, and nothing of
+    the size of the pairs is kept for the backward pass.
     """
     above = None if weights is None else weights.of(mu, ranks)
     below = None if weights is None else weights.below(mu, ranks)
@@ -81,7 +82,7 @@ class _MeanOverPairs(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         each = grad.unsqueeze(-1)
         mu, logvar, *fixed, mu_grad, logvar_grad = ctx.saved_tensors
-        if torch.is_grad_enabled():  # a second derivative is asked for: the gradient needs a graph
+        if torch.is_grad_enabled():  # second derivatives need a graph of the gradient
             free = [part for part in (mu, logvar) if part is not None and part.requires_grad]
             found = iter(torch.autograd.grad(_plainly(mu, logvar, *fixed), free, grad, create_graph=True))
             mu_found = next(found) if mu.requires_grad else None
@@ -92,7 +93,7 @@ class _MeanOverPairs(torch.autograd.Function):
 def _plainly(
     mu: Tensor, logvar: Tensor | None, ranks: Tensor, of_above: Tensor | None, of_below: Tensor | None
 ) -> Tensor:
-    """The same mean by operations that autograd knows, all pairs held at once."""
+    """The same mean by differentiable operations, with all pairs in memory."""
     n, u = (ranks > 0).nonzero(as_tuple=True)
     difference = mu[n, u].unsqueeze(-1) - mu[n]
     if logvar is None:
@@ -120,7 +121,7 @@ def _probit(mu: Tensor, logvar: Tensor) -> Callable[[Tensor, Tensor], _Block]:
         scale = (above + below).rsqrt()
         z = (mu[n, u].unsqueeze(-1) - mu[n]) * scale
         value, slope = log_cdf_and_slope(z)
-        # variance * scale^2 is a share of one: no intermediate overflows however small the variances
+        # variance * scale^2 is at most one, so nothing overflows however small the variances
         common = slope * z * -0.5
         shares = (common * (above * scale * scale), common * (below * scale * scale))
         return value, slope * scale, shares
@@ -141,10 +142,9 @@ def sums_below(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scores and ranks sorted by rank, the log-sum-exp of all known scores of lower rank, and the sorting.
 
-    With ties, the label's own bucket is part of the sum. The sums are those of `lower`, if it is given.
+    With ties, the label's own bucket is part of the sum. If `lower` is given, it is summed instead.
     """
-    # Unknown labels go last, where no sum reaches them: a sum that began with the logarithm of nothing
-    # would have no second derivative.
+    # Unknown labels go last, outside every sum: a sum that began with log 0 would have no second derivative.
     unknown = ranks < 0
     places, order = ranks.masked_fill(unknown, torch.iinfo(ranks.dtype).max).sort(-1)
     ascending = scores.masked_fill(unknown, 0.0).gather(-1, order)

@@ -1,4 +1,4 @@
-"""Losses of comparisons: two labels at a time, by one score a label or by one output a pair."""
+"""Pairwise losses, from one score per label or one output per pair."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def gmlr(
 
     So an instance with two ordered pairs counts as much as one with twenty, and each of its pairs ten times
     as much. With ``balance="comparisons"`` the sums are not divided by :math:`K` and :math:`|\mathcal B|`:
-    all comparisons count alike, those with zero among them, and an instance by how many it makes. That is
-    a composite likelihood, less noisy where data are few.
+    all comparisons count alike, including those with zero. That is a composite likelihood, less noisy for
+    small data.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def gmlr(
     supervision : {"strong", "weak"}
         Whether the order among relevant labels counts.
     balance : {"parts", "comparisons"}
-        Whether relevance and order count alike in every instance, or every comparison.
+        Whether relevance and order, or all comparisons, count alike.
     reduction : {"mean", "sum", "none"}
         Over instances.
     weights : Weights, optional
-        Of labels, and of pairs of relevant ones.
+        Weights of labels, and of pairs of relevant labels.
 
     References
     ----------
@@ -133,7 +133,7 @@ def lsep(
 
     .. math:: \log\Big(1 + \sum_{(u,v)\in\mathcal B} e^{s_v - s_u}\Big)
 
-    Computed in log space from sums over all labels below, at a cost of K log K.
+    Computed in log space from cumulative sums, in O(K log K).
 
     References
     ----------
@@ -162,7 +162,7 @@ def lsep_threshold(
 
     .. math:: \sum_{u\in P}\log(1+e^{g_u-f_u}) + \sum_{v\in Q}\log(1+e^{f_v-g_v})
 
-    The scores f are taken as given: only the thresholds g receive a gradient.
+    The scores f are constants: only the thresholds g receive a gradient.
 
     Examples
     --------
@@ -204,17 +204,17 @@ def crpc(
     reduction: Reduction = "mean",
     weights: Weights | None = None,
 ) -> Tensor:
-    r"""Calibrated ranking by pairwise comparison: one logistic classifier a pair of labels.
+    r"""Calibrated ranking by pairwise comparison: one logistic classifier per pair of labels.
 
     .. math:: \sum_{u<v,\; r_u \ne r_v} \log\big(1 + e^{\mp f_{uv}}\big)
 
-    with a minus where u stands above v. The virtual label, the last, stands below the relevant
-    and above the irrelevant labels. Unknown labels are left out, and so are tied pairs.
+    with a minus where u is above v. The virtual label, the last, is below the relevant and above
+    the irrelevant labels. Unknown labels are left out, and so are tied pairs.
 
     Parameters
     ----------
     pair_logits : Tensor [N, K (K + 1) / 2]
-        Log-odds that the left label stands above the right one, pairs as in `pair_indices`.
+        Log-odds that the left label is above the right one, pairs as in `pair_indices`.
     ranks : Tensor [N, K]
         Ranks, without the virtual label.
     supervision : {"strong", "weak"}
@@ -224,7 +224,7 @@ def crpc(
     reduction : {"mean", "sum", "none"}
         Over instances.
     weights : Weights, optional
-        Of labels, and of pairs of relevant ones.
+        Weights of labels, and of pairs of relevant labels.
 
     References
     ----------

@@ -1,12 +1,12 @@
-r"""Weights of labels and of the order among relevant labels: what of an instance's loss counts how much.
+r"""Weights of labels, and of the order among relevant labels, in a loss.
 
-Every term of a loss is multiplied by a weight, and means are still divided by the number of terms, so
-that weights of one change nothing:
+Every term of a loss is multiplied by a weight, and means are divided by the number of terms, so weights of
+one change nothing:
 
 - a term about one label u counts :math:`w_u`;
-- a term about a pair counts :math:`w_u w_v`, and :math:`\lambda w_u w_v` where both are relevant: the
-  product, so that a label of no weight is out of every pair. A virtual (zero) label has the weight one,
-  which makes a term about relevance a pair like the others.
+- a term about a pair counts :math:`w_u w_v`, and :math:`\lambda w_u w_v` if both are relevant; a label of
+  weight zero is thus out of every pair. A virtual (zero) label has the weight one, so a term about relevance
+  is a pair like the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gaussianmlr.errors import DataError
 
 __all__ = ["Weights"]
 
-NOWHERE = -1e30  # the logarithm of nothing, finite so that gradients stay finite
+NOWHERE = -1e30  # log 0, finite so that gradients stay finite
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Weights:
     Parameters
     ----------
     labels : Tensor [K]
-        :math:`w`, one number from 0 up a label.
+        :math:`w`, one number per label, 0 or larger.
     order : float
         :math:`\lambda`, the weight of pairs of two relevant labels against all other terms.
 
@@ -49,29 +49,31 @@ class Weights:
     def __post_init__(self) -> None:
         labels = self.labels
         if labels.ndim != 1 or not labels.is_floating_point():
-            raise DataError(f"expected one weight a label, got {labels.dtype} of shape {list(labels.shape)}")
+            raise DataError(
+                f"expected one weight per label, got {labels.dtype} of shape {list(labels.shape)}"
+            )
         if not bool(((labels >= 0) & labels.isfinite()).all()):
             raise DataError(f"label weights are {labels.tolist()}; expected finite numbers from 0 up")
         if not 0 <= self.order < float("inf"):
             raise DataError(f"the weight of the order is {self.order}; expected a finite number from 0 up")
 
     def of(self, values: Tensor, ranks: Tensor) -> Tensor:
-        """The weights of labels, as `values` are."""
+        """The weights of labels, with the type and device of `values`."""
         if ranks.shape[-1] != len(self.labels):
             raise DataError(f"{len(self.labels)} label weights for ranks of {ranks.shape[-1]} labels")
         return self.labels.to(values)
 
     def below(self, values: Tensor, ranks: Tensor) -> Tensor:
-        """[N, K], what a label counts as the lower one of a pair: more or less where it is relevant."""
+        """Weights [N, K] of labels as the lower one of a pair: times that of the order if relevant."""
         return torch.where(ranks > 0, self.order, 1.0).to(values) * self.of(values, ranks)
 
     def logs(self, values: Tensor, ranks: Tensor, *, virtual: bool) -> tuple[Tensor, Tensor]:
-        """Logarithms of what a label counts as the upper [K] and the lower [N, K] one of a pair."""
+        """Logarithms of the weights of labels as the upper [K] and the lower [N, K] one of a pair."""
         both = _log(self.of(values, ranks)), _log(self.below(values, ranks))
         return (functional.pad(both[0], (0, 1)), functional.pad(both[1], (0, 1))) if virtual else both
 
     def without_order(self, loss: str) -> Weights:
-        """These weights, for a loss in which no pair of relevant labels stands alone."""
+        """These weights, for a loss without terms of pairs; refuses a weight of the order."""
         if self.order != 1:
             raise DataError(
                 f"{loss} has no terms of pairs that order_weight = {self.order:g} could weigh; expected 1"

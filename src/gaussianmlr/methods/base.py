@@ -1,27 +1,28 @@
-"""What a method is: outputs a label or a pair, a loss, a reading, stages. And the registry."""
+"""The base class of methods: outputs per label or pair, a loss, a reading, stages. And the registry."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from gaussianmlr._utils import trust
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Supervision, Weights
-from gaussianmlr.normal import single_or_better
+from gaussianmlr.normal.tails import single_or_better
 
 Outputs = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Output:
-    """One number a label, or one a pair of labels (pairs as in `losses.pair_indices`).
+    """One number per label, or one per pair of labels (pairs as in `losses.pair_indices`).
 
     Examples
     --------
@@ -33,7 +34,7 @@ class Output:
     of: Literal["label", "pair"] = "label"
 
     def size(self, labels: int) -> int:
-        """How many numbers an instance with so many labels needs."""
+        """How many numbers an instance with this many labels has."""
         return labels if self.of == "label" else labels * (labels + 1) // 2
 
 
@@ -41,7 +42,7 @@ class Output:
 class Stage:
     """A part of training: all of the network, or only the layers of some outputs.
 
-    While only some layers are trained everything else is frozen, batch-norm statistics too; see
+    If only some layers are trained, everything else is frozen, including batch-norm statistics; see
     `begin_stage`.
 
     Examples
@@ -56,14 +57,14 @@ class Stage:
 
 
 class Reading(NamedTuple):
-    """What a method says of a batch.
+    """What a method predicts for a batch.
 
     Attributes
     ----------
     scores : Tensor [N, K]
         Larger = more significant; a label is relevant where its score is above zero.
     p_relevant : Tensor [N, K]
-        Probability of relevance; never on the other side of one half than the score of zero.
+        Probability of relevance; above one half only where the score is above zero.
     mu, sigma : Tensor [N, K] or None
         Significances, for methods that have them.
     """
@@ -95,10 +96,10 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A way to learn scores from orders and to read them. Knows nothing of backbones and heads.
+    """How scores are learned from orders and read; independent of backbones and heads.
 
-    A method of your own sets `name` and `outputs`, writes `loss` and `read`, and is made known
-    by `register`; settings are dataclass fields.
+    Your own method sets `name` and `outputs`, implements `loss` and `read`, and is registered by
+    `register`; settings are dataclass fields.
 
     Parameters
     ----------
@@ -143,23 +144,24 @@ class Method(ABC):
         reduction: Reduction = "mean",
         weights: Weights | None = None,
     ) -> Tensor:
-        """Loss of a batch in a stage; without one, in the first. A method may do without `weights`."""
+        """Loss of a batch in a stage, by default the first. Supporting `weights` is optional."""
 
     @abstractmethod
     def read(self, outputs: Outputs) -> Reading:
-        """Scores whose zero is the threshold, and what else the method knows."""
+        """Scores whose zero is the threshold, and what else the method predicts."""
 
     def settings(self) -> dict[str, Any]:
-        """The fields, such that ``make(method.name, **method.settings())`` gives the method again."""
+        """The fields; ``make(method.name, **method.settings())`` makes the method again."""
         return dataclasses.asdict(self)
 
 
+GROUP = "gaussianmlr.methods"  # entry points of installed packages
 _REGISTRY: dict[str, type[Method]] = {}
 AnyMethod = TypeVar("AnyMethod", bound=type[Method])
 
 
 def register(method: AnyMethod) -> AnyMethod:
-    """Make a method known by its name; use it as a decorator.
+    """Register a method under its name; use it as a decorator.
 
     Examples
     --------
@@ -168,10 +170,10 @@ def register(method: AnyMethod) -> AnyMethod:
     'gmlr'
     """
     if not isinstance(getattr(method, "name", None), str):
-        raise DataError(f'{_path(method)} has no name; expected a text, as in `name = "mine"`')
+        raise DataError(f'{_path(method)} has no name; expected a string, as in `name = "mine"`')
     other = _REGISTRY.setdefault(method.name, method)
     if _path(other) != _path(method):
-        raise DataError(f"a method named {method.name!r} is known already: {_path(other)}")
+        raise DataError(f"a method named {method.name!r} is already registered: {_path(other)}")
     _REGISTRY[method.name] = method  # the same one again, after a reload
     return method
 
@@ -181,7 +183,7 @@ def _path(method: type[Method]) -> str:
 
 
 def available() -> tuple[str, ...]:
-    """Names of the methods that are known.
+    """Names of the registered methods, including those of installed packages.
 
     Examples
     --------
@@ -189,7 +191,7 @@ def available() -> tuple[str, ...]:
     >>> methods.available()
     ('br', 'crpc', 'gmlr', 'lsep', 'pl', 'ranknet', 'zlpr')
     """
-    return tuple(sorted(_REGISTRY))
+    return tuple(sorted({*_REGISTRY, *trust.offered(GROUP)}))
 
 
 def make(name: str, **settings: Any) -> Method:
@@ -198,7 +200,7 @@ def make(name: str, **settings: Any) -> Method:
     Parameters
     ----------
     name : str
-        A name in `available`, or ``"package.module:Class"`` for a method from outside.
+        A name in `available`, or ``"package.module:Class"`` for a method of another module.
     **settings
         Its fields.
 
@@ -208,9 +210,7 @@ def make(name: str, **settings: Any) -> Method:
     >>> methods.make("gmlr", supervision="weak")
     Gmlr(supervision='weak', bound=4.0, gauge='free', balance='parts')
     """
-    method = _imported(name) if ":" in name else _REGISTRY.get(name)
-    if method is None:
-        raise DataError(f"no method {name!r}; known are {', '.join(available())}, or 'package.module:Class'")
+    method = find(name)
     fields = {field.name for field in dataclasses.fields(method)}
     strange = sorted(set(settings) - fields)
     if strange:
@@ -218,14 +218,36 @@ def make(name: str, **settings: Any) -> Method:
     return method(**settings)
 
 
-def _imported(name: str) -> type[Method]:
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise DataError(f"cannot import the method {name!r}: {error}") from None
+def find(name: str) -> type[Method]:
+    """The class of a method; a method of an installed package is imported now.
+
+    Examples
+    --------
+    >>> find("gmlr").__name__
+    'Gmlr'
+    """
+    found = _REGISTRY.get(name)
+    if found is not None:
+        return found
+    found = trust.find(name, "method") if ":" in name else trust.installed(GROUP, name)
+    if found is None:
+        raise DataError(f"no method {name!r}; known are {', '.join(available())}, or 'package.module:Class'")
     if not (isinstance(found, type) and issubclass(found, Method)):
-        raise DataError(f"{name!r} is no method: expected a subclass of gaussianmlr.methods.Method")
+        raise DataError(f"{name!r} is not a method: expected a subclass of gaussianmlr.methods.Method")
     if lacking := sorted(getattr(found, "__abstractmethods__", ())):
-        raise DataError(f"{name!r} is no whole method: it lacks {', '.join(lacking)}")
+        raise DataError(f"{name!r} is not a complete method: it lacks {', '.join(lacking)}")
     return found
+
+
+def check_named(name: str, where: str | Path) -> None:
+    """Refuse a method named by a file if it is code that the user has not allowed (see `trust`).
+
+    Examples
+    --------
+    >>> check_named("evil:Method", "config.json")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: config.json ...
+    """
+    if ":" in name:
+        trust.check(name, "method", where)

@@ -1,4 +1,4 @@
-"""CRPC: one comparison a pair of labels, and votes."""
+"""CRPC: one comparison per pair of labels, and votes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
-from gaussianmlr.normal import single_or_better
+from gaussianmlr.normal.tails import single_or_better
 
 Vote = Literal["correct", "published"]
 Ties = Literal["skip", "losses"]
@@ -31,11 +31,11 @@ class Crpc(Method):
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
     vote : {"correct", "published"}
-        ``"published"`` gives p to whichever side wins, so that a label that wins as the right one
-        gets next to nothing, as in the paper's published code.
+        ``"published"`` gives p to the winner on either side, so a label that wins as the right one
+        gets almost nothing, as in the paper's published code.
     ties : {"skip", "losses"}
         ``"losses"`` trains the left label of a tied pair to lose, as that code does. Both options
-        together show what the published numbers are made of.
+        together reproduce the published numbers.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Crpc(Method):
         )
 
     def read(self, outputs: Outputs) -> Reading:
-        """Votes minus the virtual label's."""
+        """Votes minus those of the virtual label."""
         return Reading.of_scores(vote_scores(torch.sigmoid(single_or_better(outputs["pair"])), self.vote))
 
 

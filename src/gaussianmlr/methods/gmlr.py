@@ -12,7 +12,8 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Balance, Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
-from gaussianmlr.normal import Significance, single_or_better
+from gaussianmlr.normal import Significance
+from gaussianmlr.normal.tails import single_or_better
 
 
 @register
@@ -27,11 +28,11 @@ class Gmlr(Method):
     bound : float
         Log-variances are kept between -bound and bound by :math:`b\tanh(x/b)`.
     gauge : {"free", "canonical"}
-        ``"canonical"`` subtracts the instance's mean log-variance before the loss, so that the
-        network need not learn a scale that no order can tell.
+        ``"canonical"`` subtracts the instance's mean log-variance before the loss, so the network
+        need not learn a scale that orders do not determine.
     balance : {"parts", "comparisons"}
-        ``"comparisons"`` lets every comparison count alike, and an instance by how many it makes; see
-        `losses.gmlr`.
+        ``"comparisons"`` weighs all comparisons equally, so instances count by their number of
+        comparisons; see `losses.gmlr`.
 
     Examples
     --------
@@ -81,11 +82,11 @@ class Gmlr(Method):
     def read(self, outputs: Outputs) -> Reading:
         """Scores are the means."""
         mu, sigma = Significance(outputs["mu"], torch.exp(0.5 * self._logvar(outputs)))
-        # Not normal.p_relevant: what the method bounds itself needs no check, and traces into one graph.
+        # Not normal.p_relevant: bounded values need no check, which would break a traced graph.
         return Reading(mu, torch.special.ndtr(mu.to(sigma.dtype) / sigma), mu, sigma)
 
     def _logvar(self, outputs: Outputs, ranks: Tensor | None = None) -> Tensor:
-        # Half precision would round the variances before the loss gets to see them.
+        # Half precision would round the variances before the loss.
         raw = single_or_better(outputs["logvar"])
         logvar = self.bound * torch.tanh(raw / self.bound)
         if self.gauge == "free":

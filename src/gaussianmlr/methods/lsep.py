@@ -1,4 +1,4 @@
-"""LSEP: a ranking loss, then a threshold a label."""
+"""LSEP: a ranking loss, then one threshold per label."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gaussianmlr import losses
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, Stage, register
-from gaussianmlr.normal import single_or_better
+from gaussianmlr.normal.tails import single_or_better
 
 
 @register
 @dataclass(frozen=True)
 class Lsep(Method):
-    r"""LSEP in two stages: a ranking loss, then a threshold a label.
+    r"""LSEP in two stages: a ranking loss, then one threshold per label.
 
     Scores f by `losses.lsep`, then, all else frozen, thresholds g by `losses.lsep_threshold`.
 
@@ -27,11 +27,11 @@ class Lsep(Method):
     supervision : {"strong", "weak"}
         Whether the order among relevant labels is used.
     reading : {"order", "margin"}
-        How scores with zero as threshold are made. A label is relevant where f > g, either way.
-        ``"order"`` ranks the relevant labels by f, which the ranking stage has trained:
-        they are shifted together so that the least of them keeps its margin f - g. ``"margin"``
-        takes f - g itself, which the threshold stage has trained for relevance alone, and so
-        forgets much of the order.
+        How scores with zero as threshold are computed. A label is relevant if f > g, either way.
+        ``"order"`` ranks the relevant labels by f, which the ranking stage has trained: they are
+        shifted together so that the least of them keeps its margin f - g. ``"margin"`` uses f - g
+        itself, which the threshold stage has trained for relevance alone, and so loses much of the
+        order.
 
     Examples
     --------
@@ -73,8 +73,8 @@ class Lsep(Method):
         )
 
     def read(self, outputs: Outputs) -> Reading:
-        """Scores with zero as threshold, as `reading` says."""
-        # Half precision would round small margins to nothing.
+        """Scores with zero as threshold, by `reading`."""
+        # Half precision would round small margins to zero.
         score = single_or_better(outputs["score"])
         margin = score - single_or_better(outputs["threshold"])
         scores = margin if self.reading == "margin" else _in_the_order_of(score, margin)

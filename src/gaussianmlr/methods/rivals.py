@@ -1,10 +1,10 @@
-"""One score a label, zero as threshold: the rivals that need no second stage and no pairs of outputs."""
+"""Methods with one score per label and zero as threshold, trained in one stage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -85,10 +85,14 @@ class PlackettLuce(_OneScore):
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.plackett_luce)
 
 
+def _binary_relevance(scores: Tensor, ranks: Tensor, *, supervision: Supervision, **options: Any) -> Tensor:
+    return losses.binary_relevance(scores, ranks, **options)
+
+
 @register
 @dataclass(frozen=True)
 class BinaryRelevance(_OneScore):
-    """One logistic classifier a label, which knows no order; loss `losses.binary_relevance`.
+    """One logistic classifier per label, without the order; loss `losses.binary_relevance`.
 
     Examples
     --------
@@ -100,15 +104,4 @@ class BinaryRelevance(_OneScore):
     supervision: Supervision = "weak"
     name: ClassVar[str] = "br"
     supervisions: ClassVar[tuple[Supervision, ...]] = ("weak",)
-
-    def loss(
-        self,
-        outputs: Outputs,
-        ranks: Tensor,
-        *,
-        stage: str | None = None,
-        reduction: Reduction = "mean",
-        weights: Weights | None = None,
-    ) -> Tensor:
-        """Mean cross-entropy of relevance."""
-        return losses.binary_relevance(outputs["score"], ranks, reduction=reduction, weights=weights)
+    objective: ClassVar[Callable[..., Tensor]] = staticmethod(_binary_relevance)

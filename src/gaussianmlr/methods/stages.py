@@ -1,4 +1,4 @@
-"""Training in stages: what moves and what stands still."""
+"""Training in stages: which parts are trained, and which are frozen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gaussianmlr.methods.base import Stage
 def begin_stage(model: nn.Module, stage: Stage, layers: Mapping[str, nn.Module]) -> None:
     """Prepare a network for a stage.
 
-    A stage that trains everything puts the network in training mode and leaves open what is
-    frozen already. A stage of some outputs freezes all but the layers of these outputs and puts
-    the rest in evaluation mode, so that batch-norm statistics and dropout stand still too.
+    A stage that trains everything puts the network in training mode and keeps what is already frozen. A
+    stage of some outputs freezes all but the layers of these outputs and puts the rest in evaluation mode, so
+    batch-norm statistics and dropout are frozen too.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Metrics of multi-label rankings: per-instance vectors first, means over instances second.
+"""Metrics of multi-label rankings, per instance or as means over instances.
 
 Every metric takes scores [N, K] whose zero is the threshold and true ranks [N, K] (0 = irrelevant, larger =
-more significant, -1 = unknown, left out label by label), as arrays or tensors, and gives back the kind it
-was given, computed in float64. An instance without a known label has the value 0 and does not count in a
-mean; a mean over nothing is 0. No metric is ever NaN.
+more significant, -1 = unknown and left out), as arrays or tensors, and returns the same kind, computed in
+float64. An instance without a known label has the value 0 and does not count in a mean; the mean of no
+instance is 0. No metric is ever NaN.
 
 The torchmetrics classes are loaded on first use.
 """
@@ -27,7 +27,7 @@ from gaussianmlr.metrics.ranking import (
 from gaussianmlr.metrics.retrieval import average_precision, coverage, ndcg, ranking_loss
 
 if TYPE_CHECKING:
-    from gaussianmlr.metrics.shells import (
+    from gaussianmlr.metrics.modular import (
         F1,
         NDCG,
         AveragePrecision,
@@ -87,8 +87,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__:  # what is public and not yet here is a class
-        return getattr(importlib.import_module(f"{__name__}.shells"), name)
+    if name in __all__:  # public names that are not imported above are classes
+        return getattr(importlib.import_module(f"{__name__}.modular"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""The gate of the metrics: arrays or tensors in, checked tensors inside, arrays or tensors out."""
+"""Input and output of the metrics: arrays or tensors, checked, and converted back."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gaussianmlr._reading import UNKNOWN, is_frame, numbers_of, refuse, refuse_masked
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.orders.reading import UNKNOWN, is_frame, numbers_of, refuse, refuse_masked
 
 Input: TypeAlias = "npt.ArrayLike | Tensor"
-Result: TypeAlias = Any  # a float, array or tensor by input and reduction; a union would burden every caller
+Result: TypeAlias = Any  # float, array or tensor, by input and reduction; a union would burden every caller
 Reduction = Literal["mean", "sum", "none"]
 
 
 class Batch(NamedTuple):
-    """Checked scores and ranks on one device, and where results go back to."""
+    """Checked scores and ranks on one device, and the device of results."""
 
     scores: Tensor
     ranks: Tensor
-    home: torch.device | None  # None: no tensor came in, so none goes out
+    home: torch.device | None  # None: inputs were no tensors, so results are none either
 
 
 class Values(NamedTuple):
-    """A metric of every instance, and how much each counts in the mean (0 or 1)."""
+    """A metric per instance, and the weight of each in the mean (0 or 1)."""
 
     values: Tensor
     weights: Tensor
 
 
 def read(scores: Input, ranks: Input) -> Batch:
-    """Check scores [N, K] and ranks [N, K], refused with the offending rows where they are not."""
+    """Check scores [N, K] and ranks [N, K]; errors show the offending rows."""
     score_table, home = as_tensor(scores, "scores")
     if score_table.ndim != 2 or score_table.shape[1] == 0:
         raise DataError(
@@ -49,18 +49,18 @@ def read(scores: Input, ranks: Input) -> Batch:
     if score_table.is_floating_point():
         gaps, unknown = torch.isnan(score_table), rank_table.to(score_table.device) == UNKNOWN
         refuse_where(gaps & ~unknown, score_table, "rows hold NaN", "expected scores to be numbers")
-        score_table = score_table.masked_fill(gaps, 0.0)  # nobody reads the score of an unknown label
+        score_table = score_table.masked_fill(gaps, 0.0)  # scores of unknown labels are not used
     return Batch(score_table, rank_table.to(score_table.device), home or other_home)
 
 
 def read_ranks(ranks: Input) -> tuple[Tensor, torch.device | None]:
-    """Check ranks [N, K]: integers from -1 (unknown) up. They need not be dense."""
+    """Check ranks [N, K]: integers, -1 (unknown) or larger. They need not be dense."""
     table, home = as_tensor(ranks, "ranks")
     if table.ndim != 2:
         raise DataError(f"expected ranks of shape [N, K], got shape {list(table.shape)}")
     if table.is_floating_point():
         no_integer = ~torch.isfinite(table) | (table != table.round())
-        refuse_where(no_integer, table, "rows are no ranks", "expected integers; -1 stands for unknown")
+        refuse_where(no_integer, table, "rows are not ranks", "expected integers; -1 stands for unknown")
     table = table.long()
     refuse_where(
         table < UNKNOWN, table, "rows hold negative ranks", "expected 0, 1, 2, ..., or -1 for unknown"
@@ -69,7 +69,7 @@ def read_ranks(ranks: Input) -> tuple[Tensor, torch.device | None]:
 
 
 def as_tensor(values: Input, what: str) -> tuple[Tensor, torch.device | None]:
-    """Numbers as a tensor where they can be computed, and the device of a tensor that came in."""
+    """Numbers as a tensor that can be computed in float64, and the device of an input tensor."""
     if isinstance(values, Tensor):
         if values.is_complex():
             raise DataError(f"expected {what} to be real numbers, got {values.dtype}")
@@ -91,18 +91,18 @@ def as_tensor(values: Input, what: str) -> tuple[Tensor, torch.device | None]:
 
 def refuse_where(bad: Tensor, table: Tensor, what: str, expected: str) -> None:
     if bool(bad.any()):
-        shown = table.double() if table.is_floating_point() else table  # numpy knows no bfloat16
+        shown = table.double() if table.is_floating_point() else table  # numpy has no bfloat16
         refuse(bad.cpu().numpy(), shown.cpu().numpy(), what, expected)
 
 
 def ratio(above: Tensor, below: Tensor, otherwise: float = 0.0) -> Tensor:
-    """``above / below``, and the documented value where there is nothing to divide by."""
+    """``above / below``, or `otherwise` where `below` is zero."""
     divides = below > 0
     return torch.where(divides, above / torch.where(divides, below, 1.0), otherwise)
 
 
 def reduce(found: Values, reduction: Reduction, home: torch.device | None) -> Result:
-    """The vector itself, its sum, or its weighted mean (0 where nothing counts)."""
+    """The vector itself, its sum, or its weighted mean (0 if all weights are zero)."""
     check_choice("reduction", reduction, get_args(Reduction))
     if reduction == "none":
         return give(found.values, home)

@@ -1,4 +1,4 @@
-"""What the metrics count, each thing once: who stands where, who ties, which pairs agree."""
+"""Counts shared by the metrics: positions, ties, concordant pairs."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from torch import Tensor
 
 from gaussianmlr.metrics._inputs import Batch, Input, Reduction, Result, Values, read, reduce
 
-BLOCK = 1 << 20  # cells [instance, label] at a time: temporaries stay at some tens of megabytes
-COMPARISONS = 1 << 19  # pairs (positive, label) at a time: they stay in the cache
+BLOCK = 1 << 20  # cells [instance, label] at a time: temporaries take some tens of megabytes
+COMPARISONS = 1 << 19  # pairs (positive, label) at a time: they fit in the cache
 NOBODY = torch.iinfo(torch.int64).max
 
 
 class Tally(NamedTuple):
-    """For every label, how many of the counted labels have a smaller and how many the same value."""
+    """Per label, the numbers of counted labels with a smaller and with the same value."""
 
     below: Tensor
     same: Tensor
 
     @property
     def middle(self) -> Tensor:
-        """Positions from the smallest up; tied labels share the mean of their positions."""
+        """Positions in ascending order; tied labels share the mean of their positions."""
         return self.below + (self.same + 1) / 2
 
 
 class PairCounts(NamedTuple):
-    """Of the truly ordered pairs of every instance: how many, how many as predicted, how many reversed."""
+    """Per instance, the numbers of truly ordered, of concordant and of discordant pairs."""
 
     ordered: Tensor
     concordant: Tensor
@@ -37,7 +37,7 @@ class PairCounts(NamedTuple):
 
 
 class Instances:
-    """A block of instances; what several metrics need is counted on first use and kept."""
+    """A block of instances; counts are computed on first use and cached."""
 
     def __init__(self, scores: Tensor, ranks: Tensor) -> None:
         self.scores = scores.double()
@@ -49,7 +49,7 @@ class Instances:
 
     @cached_property
     def counted(self) -> Tensor:
-        """How many labels of each instance are known."""
+        """Number of known labels per instance."""
         return self.known.sum(1).double()
 
     @cached_property
@@ -67,7 +67,7 @@ class Instances:
 
     @cached_property
     def claimed(self) -> Tensor:
-        """Scores as an order reads them: what is not predicted relevant ties at zero."""
+        """Scores as an order: labels not predicted relevant tie at zero."""
         return self.scores.clamp(min=0)
 
     @cached_property
@@ -88,20 +88,20 @@ class Instances:
 
     @cached_property
     def first(self) -> Tensor:
-        """The true rank of the known label with the largest raw score, the first of several."""
+        """True rank of the known label with the largest raw score, the first of several."""
         largest = self.scores.masked_fill(~self.known, -torch.inf).amax(1, keepdim=True)
-        # comparing again keeps unknown labels out where every known score is -inf
+        # comparing again excludes unknown labels if every known score is -inf
         place = ((self.scores == largest) & self.known).long().argmax(1, keepdim=True)
         return self.ranks.gather(1, place).squeeze(1)
 
     def values(self, values: Tensor) -> Values:
-        """Every instance that has a known label counts."""
+        """Values with a weight of 1 for every instance with a known label."""
         weights = (self.counted > 0).double()
         return Values(values * weights, weights)
 
 
 def groups(values: Tensor) -> Tensor:
-    """Number the distinct values of each row from the smallest up, 0, 1, 2, ..."""
+    """Number the distinct values of each row in ascending order, 0, 1, 2, ..."""
     ordered, order = values.sort(dim=1)
     new = torch.zeros_like(order)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -109,7 +109,7 @@ def groups(values: Tensor) -> Tensor:
 
 
 def tally(group: Tensor, counted: Tensor) -> Tally:
-    """Count the marked labels below and beside each label, in the time of a sort instead of K^2."""
+    """Count the marked labels below and tied with each label, in the time of a sort instead of K^2."""
     size = torch.zeros(group.shape, dtype=torch.float64, device=group.device)
     size.scatter_add_(1, group, counted.double())
     below = size.cumsum(1) - size
@@ -125,10 +125,10 @@ def untied_pairs(found: Tally, counted: Tensor) -> Tensor:
 def compare(values: Tensor, ranks: Tensor, among: Tensor) -> PairCounts:
     """Compare predicted and true order of every truly ordered pair of the marked labels.
 
-    Such a pair has a positive above, so positives are compared with all labels, some at a time:
-    work follows P * K and memory stays bounded.
+    The upper label of such a pair is a positive, so positives are compared with all labels in blocks:
+    time is proportional to P * K and memory is bounded.
     """
-    rank_of_lower = torch.where(among, ranks, NOBODY)  # a left-out label stands below nobody
+    rank_of_lower = torch.where(among, ranks, NOBODY)  # a label that is left out is below no other
     row, label = (among & (ranks > 0)).nonzero(as_tuple=True)
     counts = torch.zeros(3, len(ranks), dtype=torch.int64, device=ranks.device)
     step = max(1, COMPARISONS // ranks.shape[1])
@@ -142,7 +142,7 @@ def compare(values: Tensor, ranks: Tensor, among: Tensor) -> PairCounts:
 
 
 def blocks(batch: Batch) -> Iterator[Instances]:
-    """The instances some at a time, so that memory follows the block and not N; one where N = 0."""
+    """Blocks of instances, so that memory does not grow with N; one empty block for N = 0."""
     rows = max(1, BLOCK // batch.ranks.shape[1])
     for scores, ranks in zip(torch.split(batch.scores, rows), torch.split(batch.ranks, rows)):
         yield Instances(scores, ranks)
@@ -151,7 +151,7 @@ def blocks(batch: Batch) -> Iterator[Instances]:
 def per_instance(
     core: Callable[[Instances], Values], scores: Input, ranks: Input, reduction: Reduction
 ) -> Result:
-    """Gate, count block by block, reduce: what every metric of instances does."""
+    """Check inputs, compute values block by block, reduce."""
     batch = read(scores, ranks)
     found = [core(block) for block in blocks(batch)]
     joined = Values(torch.cat([part.values for part in found]), torch.cat([part.weights for part in found]))

@@ -1,4 +1,4 @@
-"""The paper's six metrics at once, sharing what they count."""
+"""The six metrics of the paper at once, with shared counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEANS: dict[str, Callable[[Instances], Values]] = {
 
 
 class Sums(NamedTuple):
-    """What the six metrics are made of; sums of parts add up to the sums of the whole."""
+    """Sums from which the six metrics are computed; sums of batches can be added."""
 
     values: Tensor  # one for each of MEANS
     weight: Tensor
@@ -44,7 +44,7 @@ def evaluate(scores: Input, ranks: Input) -> dict[str, float]:
     -------
     dict of float
         tau_b, spearman_rho, gamma, hamming_loss, max1_error and (micro) f1, the same numbers as
-        the functions of their own, at the price of the dearest.
+        from the single functions, at the cost of the slowest.
 
     Examples
     --------
@@ -68,5 +68,5 @@ def finish(found: Sums) -> dict[str, Tensor]:
 def _block_sums(block: Instances) -> Sums:
     values = [core(block) for core in MEANS.values()]
     hits = torch.stack([part.sum() for part in label_hits(block)])
-    # all of them count the same instances: those with a known label
+    # all of them have the same weights: instances with a known label
     return Sums(torch.stack([value.values.sum() for value in values]), values[0].weights.sum(), hits)

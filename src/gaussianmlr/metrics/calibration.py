@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: reliability curves and the expected calibration error."""
+"""Calibration of probabilities: reliability curves, expected calibration error, abstention."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from gaussianmlr.metrics._instances import BLOCK
 
 
 class Reliability(NamedTuple):
-    """Probabilities in bins: what was said and what came true; arrays or tensors as came in."""
+    """Binned probabilities and observed frequencies; arrays or tensors like the inputs."""
 
     edges: Any
-    """Limits of the bins [bins + 1], from 0 to 1; a bin holds its upper limit, the first also 0."""
+    """Limits of the bins [bins + 1], from 0 to 1; a bin includes its upper limit, the first also 0."""
     predicted: Any
-    """Mean probability in each bin; 0 where the bin is empty."""
+    """Mean probability per bin; 0 for an empty bin."""
     observed: Any
-    """Share that came true in each bin; 0 where the bin is empty."""
+    """Observed frequency per bin; 0 for an empty bin."""
     counts: Any
-    """How many probabilities each bin holds; ``counts > 0`` masks the empty ones."""
+    """Number of probabilities per bin; ``counts > 0`` masks empty bins."""
 
 
 def reliability(probabilities: Input, ranks: Input, *, bins: int = 15) -> Reliability:
-    r"""Compare probabilities with what came true, in bins of equal width.
+    r"""Compare probabilities with observed frequencies, in bins of equal width.
 
     Parameters
     ----------
     probabilities : array or tensor [N, K] or [N, K, K]
-        Of shape [N, K], the probability that a label is relevant, held against its relevance. Of
-        shape [N, K, K], the probability that label u stands above label v, held against the
-        true order; every truly ordered pair counts in both directions, once as true and once
-        as false. Tied and unknown labels make no pair.
+        Shape [N, K]: the probability that a label is relevant, compared with its relevance.
+        Shape [N, K, K]: the probability that label u is above label v, compared with the true
+        order; every truly ordered pair counts in both directions, once as true and once as
+        false. Tied and unknown labels form no pairs.
     ranks : array or tensor [N, K]
         The true ranks: 0 = irrelevant, larger = more significant, -1 = unknown.
     bins : int
-        How many bins.
+        Number of bins.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def reliability(probabilities: Input, ranks: Input, *, bins: int = 15) -> Reliab
 
 
 def ece(probabilities: Input, ranks: Input, *, bins: int = 15) -> Result:
-    r"""Expected calibration error: the mean gap between what was said and what came true.
+    r"""Expected calibration error: the mean gap between probabilities and observed frequencies.
 
     .. math:: \sum_b \frac{n_b}{n} \left| \text{observed}_b - \text{predicted}_b \right|
 
@@ -76,7 +76,7 @@ def ece(probabilities: Input, ranks: Input, *, bins: int = 15) -> Result:
     Returns
     -------
     float or tensor
-        In [0, 1], smaller is better. Where there is nothing to compare, 0.
+        In [0, 1], smaller is better; 0 if there is nothing to compare.
 
     References
     ----------
@@ -92,23 +92,23 @@ def ece(probabilities: Input, ranks: Input, *, bins: int = 15) -> Result:
 
 
 class Abstention(NamedTuple):
-    """How much a model says, and how much of it is right, as it must be surer and surer."""
+    """Coverage and accuracy of partial orders by required confidence."""
 
     confidences: Any
-    """The probabilities a comparison needs to be made."""
+    """Probabilities required for a comparison."""
     coverage: Any
     """Share of the truly ordered pairs that are compared."""
     accuracy: Any
-    """Share of these comparisons that are right; 0 where none is made."""
+    """Share of these comparisons that are right; 0 without any."""
     counts: Any
-    """How many comparisons are made; ``counts > 0`` masks the points without any."""
+    """Number of comparisons; ``counts > 0`` masks points without any."""
 
 
 def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -> Abstention:
     r"""Coverage against accuracy of partial orders at rising confidence.
 
-    At confidence c the model compares u and v where it gives one of them at least c, and more than 1/2, to
-    stand above the other. With the right comparisons R, the wrong ones W and all truly ordered pairs M
+    At confidence c the model compares u and v if the probability that one is above the other is at least c
+    and more than 1/2. With the right comparisons R, the wrong ones W and all truly ordered pairs M
 
     .. math:: \text{coverage} = \frac{|R|+|W|}{|M|}, \qquad \text{accuracy} = \frac{|R|}{|R|+|W|}.
 
@@ -118,7 +118,7 @@ def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -
     Parameters
     ----------
     p_above : array or tensor [N, K, K]
-        Probability that label u stands above label v.
+        Probability that label u is above label v.
     ranks : array or tensor [N, K]
         The true ranks: 0 = irrelevant, larger = more significant, -1 = unknown.
     confidences : array or tensor [C], optional
@@ -140,22 +140,24 @@ def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -
     steps, _ = as_tensor(np.linspace(0.5, 0.99, 50) if confidences is None else confidences, "confidences")
     steps = steps.double().to(table.device)
     if steps.ndim != 1 or not bool(((steps >= 0.5) & (steps <= 1.0)).all()):
-        raise DataError(f"expected confidences from 0.5 to 1 in a row, got {shorten(confidences)}")
+        raise DataError(f"expected a vector of confidences from 0.5 to 1, got {shorten(confidences)}")
     made = torch.zeros(2, len(steps), dtype=torch.int64, device=table.device)
     total = 0
     for said, came in _outcomes(table, order):
         claims = said[said > 0.5].sort().values
-        right = int(bool(came.all()))  # an outcome is all true or all false; without any, nothing is added
+        right = int(bool(came.all()))  # an outcome is all true or all false; an empty one adds nothing
         made[right] += len(claims) - torch.searchsorted(claims, steps)
         total += len(said)
     counts = made.sum(0)
-    pairs = torch.tensor(total / 2.0, dtype=torch.float64, device=table.device)  # each came both ways round
+    pairs = torch.tensor(
+        total / 2.0, dtype=torch.float64, device=table.device
+    )  # each pair counts in both directions
     parts = (steps, ratio(counts.double(), pairs), ratio(made[1].double(), counts.double()), counts)
     return Abstention(*(give(part, home) for part in parts))
 
 
 def _bin(probabilities: Input, ranks: Input, bins: int) -> tuple[Tensor, Tensor, torch.device | None]:
-    """The edges, and for each bin the count, the sum of probabilities and the number that came true."""
+    """The edges, and per bin the count, the sum of probabilities and the number of true outcomes."""
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise DataError(f"expected bins to be a number from 1 up, got {bins!r}")
     table, order, home = _read(probabilities, ranks)
@@ -170,7 +172,7 @@ def _bin(probabilities: Input, ranks: Input, bins: int) -> tuple[Tensor, Tensor,
 def _read(
     probabilities: Input, ranks: Input, *, pairs: bool = False
 ) -> tuple[Tensor, Tensor, torch.device | None]:
-    """Probabilities and ranks on one device, checked; with `pairs`, probabilities of pairs alone will do."""
+    """Checked probabilities and ranks on one device; with `pairs`, only of shape [N, K, K]."""
     table, home = as_tensor(probabilities, "probabilities")
     order, other_home = read_ranks(ranks)
     order = order.to(table.device)
@@ -186,7 +188,7 @@ def _read(
 
 
 def _outcomes(table: Tensor, ranks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Probabilities and whether they came true, some instances at a time."""
+    """Probabilities and outcomes, block by block."""
     rows = max(1, BLOCK // max(1, table[:1].numel()))
     for part, order in zip(torch.split(table, rows), torch.split(ranks, rows)):
         said = part.double()
@@ -201,7 +203,7 @@ def _outcomes(table: Tensor, ranks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _refuse_outside(table: Tensor) -> None:
-    bad = ~((table >= 0) & (table <= 1))  # NaN is not inside either
+    bad = ~((table >= 0) & (table <= 1))  # also refuses NaN
     if bool(bad.any()):
         place = tuple(bad.nonzero()[0].tolist())
         raise DataError(

@@ -1,6 +1,6 @@
-r"""How well the relevant labels are told from the others, and whether the first one is right.
+r"""Metrics of relevance, and of the label with the largest score.
 
-A label is predicted relevant iff its score is above zero. Unknown labels take no part.
+A label is predicted relevant iff its score is above zero. Unknown labels are ignored.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def hamming_loss(scores: Input, ranks: Input, *, reduction: Reduction = "mean") 
 
 
 def max1_error(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Share of instances whose label of the largest score is not relevant.
+    r"""Share of instances whose label with the largest score is not relevant.
 
     .. math:: \mathbb{I}\left[r_{\arg\max_u s_u} = 0\right]
 
-    The raw score decides, also where no score is above zero; of several largest scores the first
-    label is taken.
+    Raw scores are used, even if none is above zero; of several largest scores the first label is
+    taken.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def max1_error(scores: Input, ranks: Input, *, reduction: Reduction = "mean") ->
     Returns
     -------
     float, array or tensor
-        0 or 1 an instance, smaller is better. Without a relevant label, 1.
+        0 or 1 per instance, smaller is better; 1 without a relevant label.
 
     Examples
     --------
@@ -89,19 +89,19 @@ def max1_error(scores: Input, ranks: Input, *, reduction: Reduction = "mean") ->
 
 
 def top1_accuracy(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Share of instances whose label of the largest score is a most significant one.
+    r"""Share of instances whose label with the largest score is a most significant one.
 
     .. math:: \mathbb{I}\left[r_{\arg\max_u s_u} = \max_v r_v > 0\right]
 
     Parameters
     ----------
     scores, ranks, reduction
-        As for `gaussianmlr.metrics.kendall_tau_b`; raw scores decide, the first of several largest.
+        As for `gaussianmlr.metrics.kendall_tau_b`; raw scores are used, and the first of several largest.
 
     Returns
     -------
     float, array or tensor
-        0 or 1 an instance, never above 1 - `max1_error`. Without a relevant label, 0.
+        0 or 1 per instance, at most 1 - `max1_error`; 0 without a relevant label.
 
     Examples
     --------
@@ -129,11 +129,11 @@ def f1(
         As for `gaussianmlr.metrics.kendall_tau_b`.
     average : {"micro", "instance", "macro"}
         "micro" counts over all instances and labels first, as the paper's tables do; "instance"
-        has a value an instance; "macro" has a value a label.
+        has one value per instance; "macro" has one value per label.
     zero_division : float
-        The value where nothing is relevant and nothing predicted relevant.
+        The value if nothing is relevant and nothing predicted relevant.
     reduction : {"mean", "sum", "none"}
-        Of the values of instances or labels. "micro" is one number and knows only "mean".
+        Of the values of instances or labels. "micro" is one number and allows only "mean".
 
     Returns
     -------
@@ -160,7 +160,7 @@ def f1(
     if average == "micro" and reduction != "mean":
         raise DataError(
             f"micro F1 is one number for all instances, so reduction={reduction!r} has no meaning; "
-            "average='instance' has a value an instance"
+            "average='instance' has one value per instance"
         )
     batch = read(scores, ranks)
     found = [(label_hits(block), block.known.sum(0)) for block in blocks(batch)]
@@ -182,7 +182,7 @@ def label_hits(block: Instances) -> Hits:
 
 
 def f1_values(block: Instances, zero_division: float = 0.0) -> Values:
-    """Core of `f1` with a value an instance."""
+    """Core of `f1` with one value per instance."""
     return block.values(f1_of(_hits(block, 1), zero_division))
 
 

@@ -1,9 +1,9 @@
-r"""How well a predicted order agrees with the true one: rank correlations and exact match.
+r"""Agreement of predicted and true order: rank correlations and exact match.
 
 Predictions are read as orders: labels with a score above zero are relevant and ordered by score, all
-others tie below them. Unknown labels take no part. Throughout, :math:`n` known labels make
+others tie below them. Unknown labels are ignored. Throughout, :math:`n` known labels make
 :math:`N_0 = n(n-1)/2` pairs, of which :math:`N_1` tie in the prediction and :math:`N_2` in the truth;
-:math:`N_c` pairs are ordered alike in both (concordant) and :math:`N_d` the other way round (discordant).
+:math:`N_c` pairs are ordered alike in both (concordant) and :math:`N_d` in opposite ways (discordant).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def kendall_tau_a(scores: Input, ranks: Input, *, reduction: Reduction = "mean")
     Returns
     -------
     float, array or tensor
-        In [-1, 1]; 1 is out of reach where the truth has ties. With fewer than two known labels, 0.
+        In [-1, 1]; below 1 if the truth has ties; 0 with fewer than two known labels.
 
     References
     ----------
@@ -95,7 +95,7 @@ def spearman_rho(
     scores, ranks, reduction
         As for `kendall_tau_b`.
     formula : {"tied", "untied"}
-        Both agree where nothing ties. The paper prints the untied formula; its published numbers
+        Both agree without ties. The paper prints the untied formula; its published numbers
         come from the tied one.
 
     Returns
@@ -120,7 +120,7 @@ def spearman_rho(
 
 
 def gamma(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Goodman and Kruskal's gamma, which looks only at pairs ordered in both.
+    r"""Goodman and Kruskal's gamma, which counts only pairs ordered in both.
 
     .. math:: \gamma = \frac{N_c - N_d}{N_c + N_d}
 
@@ -132,7 +132,7 @@ def gamma(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Resu
     Returns
     -------
     float, array or tensor
-        In [-1, 1]. An instance without a pair that both order has the value 0.
+        In [-1, 1]. An instance without a pair ordered in both has the value 0.
 
     References
     ----------
@@ -147,10 +147,10 @@ def gamma(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Resu
 
 
 def positives_tau(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Kendall's tau-b among the true positives alone: the part a bipartition cannot teach.
+    r"""Kendall's tau-b among the true positives alone, which a bipartition cannot teach.
 
-    As `kendall_tau_b` with the irrelevant labels left out, and with raw scores: a positive with a
-    score below zero still has its place among the positives.
+    As `kendall_tau_b` with the irrelevant labels left out, and with raw scores: positives with
+    scores below zero are ordered too.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def exact_match(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -
     Returns
     -------
     float, array or tensor
-        0 or 1 an instance. Where no label is relevant, predicting none is a match.
+        0 or 1 per instance. If no label is relevant, predicting none is a match.
 
     Examples
     --------
@@ -236,6 +236,6 @@ def positives_tau_values(block: Instances) -> Values:
 
 
 def exact_values(block: Instances) -> Values:
-    """Core of `exact_match`; equal positions and an equal cut are an equal order."""
+    """Core of `exact_match`; orders are equal if positions and relevant labels are equal."""
     alike = (block.predicted.middle == block.true.middle) & (block.accepted == block.relevant)
     return block.values((alike | ~block.known).all(1).double())

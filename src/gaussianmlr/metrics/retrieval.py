@@ -1,6 +1,6 @@
-"""How well raw scores put the relevant labels first, whatever the threshold.
+"""Ranking metrics of raw scores, independent of the threshold.
 
-The same as scikit-learn's metrics of the same names, ties included, with unknown labels left out.
+Equal to scikit-learn's metrics of the same names, including ties, with unknown labels left out.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from gaussianmlr.metrics._instances import Instances, per_instance, tally
 
 
 def ranking_loss(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Share of the pairs (relevant, irrelevant) in which the irrelevant label scores no less.
+    r"""Share of the pairs (relevant, irrelevant) with the irrelevant label at an equal or larger score.
 
     .. math:: \frac{|\{(u, v) : r_u > 0 = r_v,\ s_v \ge s_u\}|}{|\{(u, v) : r_u > 0 = r_v\}|}
 
     Parameters
     ----------
     scores, ranks, reduction
-        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold plays no part.
+        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold is not used.
 
     Returns
     -------
     float, array or tensor
-        In [0, 1], smaller is better. Without a relevant or without an irrelevant label, 0.
+        In [0, 1], smaller is better; 0 without a relevant or without an irrelevant label.
 
     References
     ----------
@@ -41,7 +41,7 @@ def ranking_loss(scores: Input, ranks: Input, *, reduction: Reduction = "mean") 
 
 
 def average_precision(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Mean, over the relevant labels, of the share of relevant ones among all that score no less.
+    r"""Mean, over the relevant labels, of the share of relevant labels among those with at least its score.
 
     .. math::
         \frac{1}{P} \sum_{u : r_u > 0}
@@ -50,12 +50,12 @@ def average_precision(scores: Input, ranks: Input, *, reduction: Reduction = "me
     Parameters
     ----------
     scores, ranks, reduction
-        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold plays no part.
+        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold is not used.
 
     Returns
     -------
     float, array or tensor
-        In (0, 1]. Without a relevant label, 1, as in scikit-learn: nothing was put too low.
+        In (0, 1]; 1 without a relevant label, as in scikit-learn.
 
     References
     ----------
@@ -70,20 +70,19 @@ def average_precision(scores: Input, ranks: Input, *, reduction: Reduction = "me
 
 
 def coverage(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""How many labels, from the largest score down, it takes to have all relevant ones.
+    r"""Number of labels, by descending score, that are needed to include all relevant ones.
 
     .. math:: \max_{u : r_u > 0} |\{v : s_v \ge s_u\}|
 
     Parameters
     ----------
     scores, ranks, reduction
-        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold plays no part.
+        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold is not used.
 
     Returns
     -------
     float, array or tensor
-        Between the number of relevant labels (best) and of known labels. Without a relevant
-        label, 0.
+        Between the numbers of relevant (best) and of known labels; 0 without a relevant label.
 
     References
     ----------
@@ -98,24 +97,24 @@ def coverage(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> R
 
 
 def ndcg(scores: Input, ranks: Input, *, k: int | None = None, reduction: Reduction = "mean") -> Result:
-    r"""Discounted gain of the labels sorted by score, as a share of the best possible.
+    r"""Discounted gain of the labels sorted by score, relative to the best possible.
 
     .. math:: \frac{\sum_{i \le k} r_{\pi(i)} / \log_2(i + 1)}{\sum_{i \le k} r_{\pi^*(i)} / \log_2(i + 1)}
 
     where :math:`\pi` sorts by score and :math:`\pi^*` by rank. The gain of a label is its rank. Labels
-    of one score share the mean discount of their places.
+    with the same score share the mean discount of their places.
 
     Parameters
     ----------
     scores, ranks, reduction
-        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold plays no part.
+        As for `gaussianmlr.metrics.kendall_tau_b`; the threshold is not used.
     k : int, optional
         Count only the first k places.
 
     Returns
     -------
     float, array or tensor
-        In [0, 1]. Without a relevant label, 0.
+        In [0, 1]; 0 without a relevant label.
 
     References
     ----------
@@ -135,7 +134,7 @@ def ndcg(scores: Input, ranks: Input, *, k: int | None = None, reduction: Reduct
 
 
 def check_places(k: int | None) -> None:
-    """Refuse a k that is no number of places."""
+    """Refuse a k that is not a positive integer or None."""
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise DataError(f"expected k to be a number of places from 1 up, or None, got {k!r}")
 
@@ -178,5 +177,5 @@ def ndcg_values(block: Instances, k: int | None = None) -> Values:
 
 
 def _so_far(block: Instances) -> torch.Tensor:
-    """How many known labels score no less than each label."""
+    """Number of known labels with at least the score of each label."""
     return block.counted[:, None] - tally(block.raw_groups, block.known).below

@@ -1,1 +1,1 @@
-"""The paper, reproduced: every table and figure from cells, and every cell from one training."""
+"""Reproduction of the paper: tables and figures from cells, each cell from one training."""

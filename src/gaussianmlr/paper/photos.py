@@ -1,6 +1,6 @@
 """Pictures for cells: cross-validation of natural scenes, the given split of architecture.
 
-What is frozen of the backbone sees every picture, or each of its versions, once for all folds and methods.
+The frozen part of the backbone processes every picture, or each of its versions, once for all folds.
 """
 
 from __future__ import annotations
@@ -9,36 +9,38 @@ import copy
 import hashlib
 import json
 import shutil
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr import backbones
-from gaussianmlr.batches import Arrays, RankedSet, batches
+from gaussianmlr._utils.files import aside
+from gaussianmlr._utils.progress import Watcher
 from gaussianmlr.data import Preprocess, RankedData, read_avdp, read_nsid
-from gaussianmlr.defaults import SIDE, side_of
-from gaussianmlr.epochs import for_training
+from gaussianmlr.data.loading import Arrays, RankedSet
+from gaussianmlr.data.readers.images import RankedImages, read_tensor
+from gaussianmlr.data.splits import shuffled_folds
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.features import compute_features
-from gaussianmlr.files import aside
-from gaussianmlr.fitting import fit
-from gaussianmlr.frozen import Versions, features_of, stands_still
 from gaussianmlr.metrics import evaluate
-from gaussianmlr.model import Model
-from gaussianmlr.paper.cells import Cell, recipe_of
+from gaussianmlr.model.evaluate import outputs
+from gaussianmlr.model.model import Model
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.nn import backbones
+from gaussianmlr.paper.cells import Cell, Measured, reading_methods, recipe_of
+from gaussianmlr.paper.places import Sources
 from gaussianmlr.paper.strips import probe_photos
-from gaussianmlr.recipe import Recipe
-from gaussianmlr.sources import Pictures, picture
-from gaussianmlr.training import Watcher
-
-if TYPE_CHECKING:
-    from gaussianmlr.paper.running import Measured, Sources
+from gaussianmlr.training.defaults import SIDE, side_of
+from gaussianmlr.training.epochs import for_training
+from gaussianmlr.training.features import compute_features
+from gaussianmlr.training.fit import fit
+from gaussianmlr.training.frozen import Versions, features_of, stands_still
 
 __all__ = ["FOLDS", "Outputs", "open_photos", "parts_of", "photo_features", "read_outputs", "run_photos"]
 
@@ -48,7 +50,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Part:
-    """One division of the data: what is trained on, and what is measured."""
+    """One split of the data into training and test pictures."""
 
     train: Ints
     test: Ints
@@ -56,7 +58,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What networks said of pictures they were not trained on; row i belongs to picture ``where[i]``."""
+    """Outputs of networks for held-out pictures; row i belongs to picture ``where[i]``."""
 
     where: Ints
     outputs: dict[str, Tensor]
@@ -65,10 +67,10 @@ class Outputs:
 
 
 def open_photos(cell: Cell, sources: Sources) -> RankedData:
-    """The pictures of a cell; those of the test split only where they are measured on."""
+    """The pictures of a cell; test pictures only if the cell is measured on them."""
     folder = getattr(sources, cell.dataset)
     if folder is None:
-        raise DataError(f"{cell.dataset}: no data; give the folder with --{cell.dataset} FOLDER")
+        raise DataError(f"{cell.dataset}: no data; pass the folder with --{cell.dataset} FOLDER")
     if cell.dataset == "avdp":
         return read_avdp(folder)
     data = read_nsid(folder)
@@ -76,19 +78,14 @@ def open_photos(cell: Cell, sources: Sources) -> RankedData:
 
 
 def parts_of(cell: Cell, data: RankedData) -> tuple[list[Part], str]:
-    """How the data is divided, and that in words.
+    """The splits of the data, and their description.
 
     The paper's preset and AVDP use the given split. Otherwise the pictures are shuffled by the seed
     and cut into five folds, the same for all methods; each fold is measured once, by a network
     trained on the other four.
     """
     if cell.dataset == "nsid" and cell.preset != "paper":
-        order = np.random.default_rng(cell.seed).permutation(len(data))
-        folds = np.array_split(order, FOLDS)
-        parts = [
-            Part(np.concatenate([*folds[:number], *folds[number + 1 :]]), fold)
-            for number, fold in enumerate(folds)
-        ]
+        parts = [Part(*rows) for rows in shuffled_folds(len(data), FOLDS, cell.seed)]
         return parts, f"{FOLDS}-fold cross-validation on the {len(data):,} training images"
     split = np.array([] if data.split is None else data.split)
     trained, tested = np.flatnonzero(np.isin(split, ("train", "val"))), np.flatnonzero(split == "test")
@@ -102,9 +99,7 @@ def parts_of(cell: Cell, data: RankedData) -> tuple[list[Part], str]:
 def run_photos(
     cell: Cell, folder: Path, sources: Sources, *, accelerator: str = "auto", watcher: Watcher | None = None
 ) -> Measured | None:
-    """Train and measure a cell of pictures; none where Ctrl-C stopped it."""
-    from gaussianmlr.paper.running import Measured, reading_methods
-
+    """Train and measure a cell of pictures; None if Ctrl-C stopped it."""
     recipe = recipe_of(cell)
     data = open_photos(cell, sources)
     parts, protocol = parts_of(cell, data)
@@ -122,24 +117,23 @@ def run_photos(
     ranks = data.ranks[found.where]
     methods = reading_methods(cell)
     metrics = [evaluate(method.read(found.outputs).scores, ranks) for method in methods]
-    probes = probe_photos(methods[0], data, found) if cell.is_drawn else {}
+    probes = probe_photos(methods[0], data, found.where, found.outputs) if cell.is_drawn else {}
     return Measured(metrics, found.images, found.seconds, about, probes)
 
 
 class _Given:
-    """Pictures as what is trained of a recipe's network takes them.
+    """Inputs of the trained part of a network: pictures, or features of its frozen part.
 
     Attributes
     ----------
     recipe : Recipe
-        Of that training: nothing is held out, so that nothing can be chosen by it; what stood still is
-        left out.
+        Recipe of this training: without validation data, the last epoch is kept.
     """
 
     def __init__(self, recipe: Recipe, data: RankedData, watcher: Watcher) -> None:
         self.data, self.preprocess = data, _preprocess(side_of(recipe))
         self.recipe = recipe.replace(select="last")
-        pictures = Pictures(data, self.preprocess)
+        pictures = RankedImages(data, self.preprocess)
         train, halves = for_training(pictures, recipe), None
         if stands_still(recipe, train):
             backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
@@ -151,7 +145,7 @@ class _Given:
                 features_of(halves.still, one, progress=_in_quarters(watcher.note))
                 for one in dict.fromkeys([train, pictures])
             ]
-            if found[0] is None or found[-1] is None:  # more than the memory should hold
+            if found[0] is None or found[-1] is None:  # too large for memory
                 return
             self._features, self._free = (found[0], found[-1]), halves.free
             self.recipe = self.recipe.replace(
@@ -159,18 +153,18 @@ class _Given:
             )
 
     def backbone(self) -> nn.Module | None:
-        """A backbone of its own for a training, where it is not the recipe's."""
+        """A copy of the trained part of the backbone; None if the recipe builds the whole backbone."""
         return None if self._features is None else copy.deepcopy(self._free)
 
     def rows(self, where: Ints, *, trained: bool) -> RankedSet:
-        """Some of the pictures, in that order, to train on or to measure."""
+        """A selection of the pictures, in the given order, for training or for measuring."""
         if self._features is None:
-            return Pictures(self.data.subset(where), self.preprocess)
+            return RankedImages(self.data.subset(where), self.preprocess)
         return self._features[0 if trained else 1].rows(torch.from_numpy(where))
 
 
 def _in_quarters(say: Callable[[str], None]) -> Callable[[int, int], None]:
-    """Tells in words, four times, how far features are."""
+    """A callback that reports the progress four times."""
     said = [0]
 
     def progress(done: int, total: int) -> None:
@@ -184,16 +178,16 @@ def _in_quarters(say: Callable[[str], None]) -> Callable[[int, int], None]:
 def photo_features(
     recipe: Recipe, data: RankedData, say: Callable[[str], None] = lambda text: None
 ) -> Tensor:
-    """What the backbone of a recipe sees in pictures, as it is before any training.
+    """Features of pictures by the untrained backbone of a recipe.
 
     Parameters
     ----------
     recipe : Recipe
         Names the backbone.
     data : RankedData
-        With images.
+        Data with images.
     say : callable
-        Told in words, four times, how far it is.
+        Called four times with the progress as text.
     """
     backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
     preprocess = _preprocess(backbone.inputs.size or SIDE)
@@ -202,14 +196,14 @@ def photo_features(
     return compute_features(
         backbone,
         data.images,
-        load=lambda file: picture(file, preprocess),
+        load=lambda file: read_tensor(file, preprocess),
         transform=preprocess.to_dict(),
         progress=_in_quarters(say),
     )
 
 
 def _preprocess(side: int) -> Preprocess:
-    # The whole picture: what is cut off may be a label. Backbones bring values into their own range.
+    # No crop, which could remove a label. Backbones normalise the values themselves.
     return Preprocess(size=(side, side), crop=None, mean=(0.0,) * 3, std=(1.0,) * 3, channels=3)
 
 
@@ -223,14 +217,13 @@ def _run_part(
     accelerator: str,
     watcher: Watcher | None,
 ) -> bool:
-    """Train on a part and keep the outputs for its test pictures; false where Ctrl-C stopped it."""
+    """Train on a part and store the outputs for its test pictures; False if Ctrl-C stopped it."""
     file = folder / f"outputs-{number}.npz"
     where = hashlib.sha256(part.test.tobytes()).hexdigest()
     made_of = json.dumps({"recipe": recipe.to_dict(), "data": dict(about), "part": where}, sort_keys=True)
     if file.exists():
-        with np.load(file, allow_pickle=False) as kept:
-            if str(kept["made_of"]) == made_of:
-                return True
+        if str(_kept(file)["made_of"]) == made_of:
+            return True
         raise DataError(f"{file} was made with other settings or data; remove it, or choose another folder")
 
     run = folder / f"part-{number}"
@@ -247,22 +240,17 @@ def _run_part(
     )
     if fitted.result.interrupted:
         return False
-    outputs = _outputs(fitted.model, given.rows(part.test, trained=False))
+    tested = _outputs(fitted.model, given.rows(part.test, trained=False))
     with aside(file) as beside, beside.open("wb") as stream:
         facts: dict[str, Any] = {"images": fitted.result.images, "seconds": fitted.result.seconds}
-        facts |= {f"output_{name}": value.numpy() for name, value in outputs.items()}
+        facts |= {f"output_{name}": value.numpy() for name, value in tested.items()}
         np.savez(stream, made_of=made_of, where=part.test, **facts)
     shutil.rmtree(run)
     return True
 
 
-@torch.no_grad()
 def _outputs(model: Model, data: RankedSet, batch_size: int = 64) -> dict[str, Tensor]:
-    device = next(model.network.parameters()).device
-    model.network.eval()
-    found = [
-        model.network(batch.inputs.to(device)) for batch in batches(data, torch.arange(len(data)), batch_size)
-    ]
+    found = [one for one, _ in outputs(model.network, data, batch_size)]
     return {name: torch.cat([part[name] for part in found]).float().cpu() for name in found[0]}
 
 
@@ -271,10 +259,7 @@ def read_outputs(folder: Path) -> Outputs:
     files = sorted(folder.glob("outputs-*.npz"))
     if not files:
         raise DataError(f"{folder} holds no outputs; run the cell first")
-    parts: list[dict[str, Any]] = []
-    for file in files:
-        with np.load(file, allow_pickle=False) as kept:
-            parts.append({name: kept[name] for name in kept.files})
+    parts = [_kept(file) for file in files]
     names = [name for name in parts[0] if name.startswith("output_")]
     return Outputs(
         where=np.concatenate([part["where"] for part in parts]),
@@ -285,3 +270,15 @@ def read_outputs(folder: Path) -> Outputs:
         images=sum(int(part["images"]) for part in parts),
         seconds=sum(float(part["seconds"]) for part in parts),
     )
+
+
+def _kept(file: Path) -> dict[str, Any]:
+    """All that a file of outputs holds; the archive knows the checksums of its parts."""
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+            found = {name: kept[name] for name in kept.files}
+        if missing := {"made_of", "where", "images", "seconds"} - found.keys():
+            raise ValueError(f"it has no {min(missing)}")
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{file} was changed or cut ({error}); remove it to train the part again") from None
+    return found

@@ -1,13 +1,13 @@
-"""Which cells the tables and figures are made of, the most telling first."""
+"""The cells of the tables and figures, the most important first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import product
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.paper.cells import Cell
-from gaussianmlr.presets import Preset
+from gaussianmlr.model.presets import Preset
+from gaussianmlr.paper.cells import PHOTOS, Cell
 
 __all__ = ["FIGURES", "FINE_TUNED", "SIX", "TABLES", "cells_of", "plan"]
 
@@ -19,14 +19,14 @@ GRAY = ("gray-s", "gray-b", "gray-s-mix", "gray-b-mix")
 COLOR = ("color-s", "color-b", "color-s-mix", "color-b-mix")
 SMALL = "gray-s-small"
 RIVALS = (("ranknet", "strong"), ("zlpr", "strong"), ("pl", "strong"), ("br", "weak"))
-# What differs from the preset in the ablation, with the methods it is tried on.
+# Deviations from the preset in the ablation, with the methods they apply to.
 ABLATIONS = (
     ("head=linear", ("gmlr", "crpc")),
     ("method_settings.balance=parts", ("gmlr",)),  # the paper's
     ("method_settings.gauge=canonical", ("gmlr",)),
     ("method_settings.ties=losses", ("crpc",)),  # with published votes: as the paper's code has it
 )
-# The last stage of one network, trained on four versions of each picture; the stages below see them once.
+# Fine-tuning of the last stage on four versions of each picture; features below it are computed once.
 FINE_TUNED = (
     "augment=randaugment",
     "augment_settings.views=4",
@@ -40,6 +40,20 @@ SEQUENCES = (*GRAY[:2], *COLOR[:2], *GRAY[2:], *COLOR[2:])
 VARIANCES = ("gray-s", "gray-b", "color-s", "color-b", SMALL)
 BARS = ("gray-s", "color-s", "nsid", "avdp")
 
+# Data sets of the tables and figures.
+SETS = {
+    "gray": GRAY,
+    "color": COLOR,
+    "small-change": (SMALL,),
+    "real": PHOTOS,
+    "error-bars": PHOTOS,
+    "adjusting": SEQUENCES,
+    "calibration": ("gray-s",),
+    "extracted": ("nsid",),
+    "bars": BARS,
+    "variance": VARIANCES,
+    "samples": (),
+}
 TABLES = ("gray", "color", "real", "error-bars", "small-change", "rivals")
 FIGURES = ("adjusting", "calibration", "extracted", "bars", "variance", "samples")
 
@@ -54,7 +68,7 @@ def cells_of(what: str, preset: Preset, seeds: int | None = None) -> list[Cell]:
     preset : {"paper", "cpu", "smoke"}
         The preset of all of them.
     seeds : int, optional
-        How many seeds of each; one without it, but five for pictures: the paper's error bars.
+        Seeds per cell; by default one, but five for pictures, as for the error bars of the paper.
 
     Examples
     --------
@@ -64,41 +78,28 @@ def cells_of(what: str, preset: Preset, seeds: int | None = None) -> list[Cell]:
     []
     """
     if what not in (*TABLES, *FIGURES):
-        raise DataError(f"nothing is named {what!r}; known are {', '.join((*TABLES, *FIGURES))}")
-    several = 1 if preset == "smoke" else 5
-    pictures = range(several if seeds is None else seeds)
-    drawn = range(1 if seeds is None else seeds)
-    sets: dict[str, tuple[Sequence[str], Iterable[int]]] = {
-        "gray": (GRAY, drawn),
-        "color": (COLOR, drawn),
-        "small-change": ((SMALL,), drawn),
-        "real": (("nsid", "avdp"), pictures),
-        "error-bars": (("nsid", "avdp"), pictures),
-        "adjusting": (SEQUENCES, (0,)),
-        "calibration": (("gray-s",), (0,)),
-        "extracted": (("nsid",), (0,)),
-        "bars": (BARS, (0,)),
-        "samples": ((), ()),
-    }
-    if what == "variance":
-        return [Cell(name, "gmlr", "strong", preset) for name in VARIANCES]
+        raise DataError(f"no table or figure {what!r}; known are {', '.join((*TABLES, *FIGURES))}")
+    several = range(1 if seeds is None else seeds)
     if what == "rivals":
-        return [cell.at(seed=seed) for cell in _rivals(preset) for seed in drawn]
-    datasets, numbers = sets[what]
-    found = [
-        Cell(name, method, supervision, preset, seed)
-        for name in datasets
-        for method, supervision in SIX
-        for seed in numbers
-    ]
+        return [cell.at(seed=seed) for cell in _rivals(preset) for seed in several]
+    methods = (("gmlr", "strong"),) if what == "variance" else SIX
+    of_each = _seeds(what, preset, seeds)
+    found = [Cell(name, *one, preset, seed) for name, one, seed in product(SETS[what], methods, of_each)]
     if what == "real" and preset == "cpu":
-        tuned = [Cell("nsid", *one, preset, settings=FINE_TUNED) for one in SIX if one[1] == "strong"]
-        found += [cell.at(seed=seed) for cell in tuned for seed in drawn]
+        strong = product(SIX[3:], several)
+        found += [Cell("nsid", *one, preset, seed, settings=FINE_TUNED) for one, seed in strong]
     return found
 
 
+def _seeds(what: str, preset: Preset, seeds: int | None) -> range:
+    if what in FIGURES:
+        return range(1)
+    usual = 5 if SETS[what] == PHOTOS and preset != "smoke" else 1
+    return range(usual if seeds is None else seeds)
+
+
 def _rivals(preset: Preset) -> list[Cell]:
-    """Everything that was tried on gray-s, at one budget; and the long runs."""
+    """All methods and ablations on gray-s at one budget, and the long runs."""
     trained = [Cell("gray-s", *one, preset) for one in (*SIX, *RIVALS)]
     ablations = [
         Cell("gray-s", method, "strong", preset, settings=(setting,))
@@ -111,7 +112,7 @@ def _rivals(preset: Preset) -> list[Cell]:
 
 
 def plan(whats: Iterable[str], preset: Preset, seeds: int | None = None) -> list[Cell]:
-    """All trainings that some tables and figures need, each once, the most telling first.
+    """All trainings that tables and figures need, each once, the most important first.
 
     Examples
     --------
@@ -123,10 +124,10 @@ def plan(whats: Iterable[str], preset: Preset, seeds: int | None = None) -> list
 
 
 def _priority(cell: Cell) -> tuple[int, ...]:
-    """First what the claims rest on: gray-s, then the strong methods of the other sets, then the rest."""
+    """First gray-s, on which the claims rest, then strong methods on the other sets, then the rest."""
     strength = ("gmlr", "lsep", "crpc").index(cell.method) if cell.method in ("gmlr", "lsep", "crpc") else 3
     base = not cell.settings and cell.images is None
     home = cell.dataset == "gray-s"
-    late = cell.images is not None  # the long run keeps a core busy for hours
+    late = cell.images is not None  # the long runs take hours
     first = home or (cell.supervision == "strong" and base)
     return (cell.seed, late, not first, not home, not base, cell.supervision == "weak", strength)

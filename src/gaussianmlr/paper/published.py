@@ -1,4 +1,4 @@
-"""The numbers that the paper printed."""
+"""The numbers printed in the paper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Number", "published"]
 
 
 class Number(NamedTuple):
-    """A mean in percent, its standard deviation where there is one, and over how many seeds."""
+    """A mean in percent, its standard deviation if known, and the number of seeds."""
 
     mean: float
     std: float | None = None
@@ -25,7 +25,7 @@ class Number(NamedTuple):
 
 @functools.cache
 def published() -> Mapping[tuple[str, str, str, str], dict[str, Number]]:
-    """By table, data set, method and supervision: the six metrics as the paper has them.
+    """The six metrics of the paper by table, data set, method and supervision.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What methods say of single images, in their own quantity and with the threshold that they judge by."""
+"""Predictions for single images in the quantity of each method, with its threshold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bars:
-    """What a method says of one image in its own quantity: values, thresholds, deviations [K]."""
+    """Prediction for one image in the quantity of the method: values, thresholds, deviations [K]."""
 
     values: Floats
     thresholds: Floats
@@ -32,20 +32,20 @@ class Bars:
     order: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As a cell keeps it."""
+        """The JSON form, as stored in a cell."""
         found = {name: part for name, part in vars(self).items() if part is not None}
         return {name: p.round(4).tolist() if isinstance(p, np.ndarray) else p for name, p in found.items()}
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Bars:
-        """From what a cell keeps."""
+        """Read the JSON form."""
         names = ("values", "thresholds", "deviations", "canonical")
         parts: Any = {name: np.asarray(kept[name]) if name in kept else None for name in names}
         return cls(**parts, order=kept["order"])
 
 
 def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -> list[Bars]:
-    """The quantity of a method and its threshold, image by image.
+    """The quantity of a method and its threshold per image.
 
     Examples
     --------
@@ -80,13 +80,13 @@ def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -
 def bars_kept(
     images: Sequence[int | str], true: Sequence[str], said: Sequence[Bars], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """As a cell keeps it: which images, their true orders, and what was said of each."""
+    """The JSON form of several images: names, true orders and predictions."""
     rows = [{"image": name, "true": order, **one.to_dict()} for name, order, one in zip(images, true, said)]
     return {"labels": list(labels), "images": rows}
 
 
 def varied(ranks: npt.NDArray[np.int64], wanted: Sequence[int]) -> list[int]:
-    """The first instances with about so many relevant labels, each once.
+    """The first instances with about the wanted numbers of relevant labels, each once.
 
     Examples
     --------

@@ -1,32 +1,32 @@
-"""Pictures in the order of the significance that networks find which were not trained on them."""
+"""Held-out pictures sorted by predicted significance."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from gaussianmlr import orders
 from gaussianmlr.data import RankedData
 from gaussianmlr.methods import Method
-from gaussianmlr.paper.following import correlation, rank_correlation
-from gaussianmlr.paper.probing import GAUGES, gauges_of
+from gaussianmlr.metrics.sequences import correlation, rank_correlation
+from gaussianmlr.paper.probes import GAUGES, gauges_of
 from gaussianmlr.paper.singles import bars_kept, bars_of, varied
-
-if TYPE_CHECKING:
-    from gaussianmlr.paper.photos import Outputs
 
 __all__ = ["LABELS", "SHOWN", "checkpoints", "people_say", "probe_photos"]
 
 Floats = npt.NDArray[np.float64]
 LABELS = ("mountain", "plant", "sun")  # the paper's, of the natural scenes
 SHOWN = 10  # pictures of a strip
-LABELS_SHOWN = (3, 4, 5)  # how many are relevant on the single pictures
+LABELS_SHOWN = (3, 4, 5)  # relevant labels per single picture
 
 
-def probe_photos(method: Method, data: RankedData, kept: Outputs) -> dict[str, Any]:
-    """What a method says of pictures its networks were not trained on, as a cell keeps it.
+def probe_photos(
+    method: Method, data: RankedData, where: npt.NDArray[np.int64], outputs: dict[str, Tensor]
+) -> dict[str, Any]:
+    """Predictions for held-out pictures, as stored in a cell.
 
     Parameters
     ----------
@@ -34,30 +34,32 @@ def probe_photos(method: Method, data: RankedData, kept: Outputs) -> dict[str, A
         Reads the outputs.
     data : RankedData
         The pictures.
-    kept : Outputs
-        Outputs, and which pictures they belong to.
+    where : int array [N]
+        The held-out pictures.
+    outputs : dict of Tensor
+        Outputs of the network for them.
     """
     assert data.ids is not None
-    gauges, truth = gauges_of(method, kept.outputs), people_say(data)
+    gauges, truth = gauges_of(method, outputs), people_say(data)
     found: dict[str, Any] = {}
     strips = {label: data.labels.index(label) for label in LABELS if label in data.labels}
     if strips:
         found["extracted"] = {
-            label: _strip(gauges, truth[kept.where, column], column, [data.ids[i] for i in kept.where])
+            label: _strip(gauges, truth[where, column], column, [data.ids[i] for i in where])
             for label, column in strips.items()
         }
-    # By picture, so that every method shows the same ones.
-    rows = np.argsort(kept.where)
-    chosen = rows[varied(data.ranks[kept.where[rows]], LABELS_SHOWN)]
-    said = bars_of(method, {name: value[chosen] for name, value in kept.outputs.items()}, data.labels)
-    pictures = kept.where[chosen]
+    # Sorted by picture, so that every method shows the same ones.
+    rows = np.argsort(where)
+    chosen = rows[varied(data.ranks[where[rows]], LABELS_SHOWN)]
+    said = bars_of(method, {name: value[chosen] for name, value in outputs.items()}, data.labels)
+    pictures = where[chosen]
     texts = orders.to_text(data.ranks[pictures], data.labels)
     found["bars"] = bars_kept([data.ids[picture] for picture in pictures], texts, said, data.labels)
     return found
 
 
 def checkpoints(scores: Floats, count: int) -> list[int]:
-    """Indices of instances at equal steps from the least score to the largest, each once.
+    """Indices of instances at equal steps from the smallest to the largest score, each once.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def checkpoints(scores: Floats, count: int) -> list[int]:
 
 
 def people_say(data: RankedData) -> Floats:
-    """The mean rank [N, K] that people gave each label; the one order where there is no more."""
+    """The mean rank [N, K] by several rankers, or the ranks themselves without them."""
     if data.by_ranker is None:
         return data.ranks.astype(np.float64)
     known = data.by_ranker >= 0
@@ -83,7 +85,7 @@ def people_say(data: RankedData) -> Floats:
 
 
 def _strip(gauges: dict[str, Floats], truth: Floats, column: int, ids: list[str]) -> dict[str, Any]:
-    # As in the other figures: canonical, but for LSEP its f, which the ranking loss has trained.
+    # As in the other figures: canonical, except for LSEP's f, which the ranking loss trains.
     shown = gauges["raw" if "thresholds" in gauges else "canonical"][:, column]
     chosen = checkpoints(shown, SHOWN)
     found: dict[str, Any] = {"pictures": len(shown)}

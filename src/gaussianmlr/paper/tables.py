@@ -1,20 +1,19 @@
-"""Tables from cells alone: ours beside the paper's, with the difference, and what was not run."""
+"""Tables from cells: our numbers, those of the paper, the difference, and what was not run."""
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gaussianmlr.files import write_text
+from gaussianmlr._utils.files import write_text
+from gaussianmlr._utils.tables import csv_text, latex, latex_table, markdown, markdown_table
+from gaussianmlr.model.presets import Preset
 from gaussianmlr.paper.cells import METRICS, Cell, short
 from gaussianmlr.paper.plans import FINE_TUNED, cells_of
 from gaussianmlr.paper.published import Number, published
-from gaussianmlr.presets import Preset
 
 __all__ = ["Row", "Table", "make_table", "to_csv", "to_latex", "to_markdown", "write_tables"]
 
@@ -44,12 +43,12 @@ HEADS = {
     "hamming_loss": ("HL", "HL", -1),
     "max1_error": ("M-1", "M-1", -1),
     "f1": ("F1", "F1", 1),
-}  # name, LaTeX, whether larger or smaller is better
+}  # name, LaTeX, +1 if larger is better
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method on one data set, over all its seeds that have landed."""
+    """One method on one data set, over all its finished seeds."""
 
     cell: Cell  # with seed 0
     ours: dict[str, Number] | None
@@ -58,7 +57,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The method in words, with what differs from the preset."""
+        """The method in words, with deviations from the preset."""
         cell = self.cell
         tuned = set(FINE_TUNED) <= set(cell.settings)
         parts = ["fine-tuned"] if tuned else []
@@ -71,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its rows by data set, and what must be said with it."""
+    """A table: rows by data set, and notes."""
 
     name: str
     preset: str
@@ -85,18 +84,18 @@ class Table:
 
 
 def make_table(name: str, landed: Landed, preset: Preset, seeds: int | None = None) -> Table:
-    """Put a table together from the cells that are there.
+    """Build a table from the finished cells.
 
     Parameters
     ----------
     name : str
         One of `plans.TABLES`.
     landed : mapping
-        Cells and what their files hold, of `read_cells`.
+        Cells and their contents, from `read_cells`.
     preset : {"paper", "cpu", "smoke"}
-        Whose cells.
+        Preset of the cells.
     seeds : int, optional
-        As in `cells_of`; seeds beyond it count too where they have landed.
+        As in `cells_of`; finished seeds beyond it count too.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def make_table(name: str, landed: Landed, preset: Preset, seeds: int | None = No
     wanted: dict[Cell, int] = {}
     for cell in cells_of(name, preset, seeds):
         wanted[cell.at(seed=0)] = wanted.get(cell.at(seed=0), 0) + 1
-    if name == "rivals":  # and whatever else was tried
+    if name == "rivals":  # and all other variants
         for cell in landed:
             if cell.preset == preset and (cell.settings or cell.images is not None):
                 wanted.setdefault(cell.at(seed=0), 1)
@@ -132,44 +131,49 @@ def _mean(runs: Sequence[Mapping[str, Any]]) -> dict[str, Number] | None:
 
 
 def _paper(table: str, cell: Cell) -> dict[str, Number] | None:
-    # Rivals stand beside whatever the paper printed of their data set.
+    # Rivals are shown beside the paper's numbers for their data set.
     tables = ("gray", "color", "small-change", "error-bars") if table == "rivals" else (table,)
     found = (published().get((one, cell.dataset, cell.method, cell.supervision)) for one in tables)
     return next(filter(None, found), None)
 
 
 def _notes(rows: Sequence[Row], used: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    missing = [row for row in rows if row.ours is None]
-    if missing:
-        by_set: dict[str, list[str]] = {}
-        for row in missing:
-            by_set.setdefault(row.cell.dataset, []).append(row.title)
-        listed = "; ".join(f"{name}: {', '.join(titles)}" for name, titles in by_set.items())
-        yield f"Not run: {len(missing)} of {len(rows)} rows. {listed}."
-    for row in rows:
-        if row.ours is not None and row.ours["tau_b"].seeds < row.wanted:
-            count = row.ours["tau_b"].seeds
-            yield f"{row.cell.dataset}, {row.title}: {count} of {row.wanted} seeds run."
+    yield from _missing(rows)
     if not used:
         return
     seen = sorted({int(run["images_seen"]) for run in used})
     yield f"Training images seen (all stages and folds together): {', '.join(f'{n:,}' for n in seen)}."
-    data = [run.get("data", {}) for run in used]
-    for protocol in sorted({one["protocol"] for one in data if "protocol" in one}):
-        yield f"Protocol: {protocol}; the paper tested on its own split, so the difference is a guide only."
-    for count in sorted({one["test_images"] for one in data if "test_images" in one}):
-        yield f"Measured once on {count:,} test images."
-    digits = sorted({one["digits"]["test"]["name"] for one in data if "digits" in one})
-    if digits:
-        yield f"Test digits: {'; '.join(digits)}."
-    networks = sorted(
-        {f"{run['recipe']['backbone']}, head {run['recipe']['head']}" for run in used if "recipe" in run}
-    )
-    if networks:
+    yield from _data_notes([run["data"] for run in used if "data" in run])
+    recipes = [run["recipe"] for run in used if "recipe" in run]
+    if networks := sorted({f"{recipe['backbone']}, head {recipe['head']}" for recipe in recipes}):
         yield f"Networks: {'; '.join(networks)}. The recipe of every cell is in its file."
     hours = sum(float(run["seconds"]) for run in used) / 3600
     if hours >= 0.05:
         yield f"Training time of these cells together: {hours:.2f} hours."
+
+
+def _missing(rows: Sequence[Row]) -> Iterable[str]:
+    """Rows that were not run, and rows with too few seeds."""
+    by_set: dict[str, list[str]] = {}
+    for row in rows:
+        if row.ours is None:
+            by_set.setdefault(row.cell.dataset, []).append(row.title)
+    if by_set:
+        count = sum(map(len, by_set.values()))
+        listed = "; ".join(f"{name}: {', '.join(titles)}" for name, titles in by_set.items())
+        yield f"Not run: {count} of {len(rows)} rows. {listed}."
+    for row in rows:
+        if row.ours is not None and (count := row.ours["tau_b"].seeds) < row.wanted:
+            yield f"{row.cell.dataset}, {row.title}: {count} of {row.wanted} seeds run."
+
+
+def _data_notes(data: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    for protocol in sorted({one["protocol"] for one in data if "protocol" in one}):
+        yield f"Protocol: {protocol}; the paper tested on its own split, so the difference is a guide only."
+    for count in sorted({one["test_images"] for one in data if "test_images" in one}):
+        yield f"Measured once on {count:,} test images."
+    if digits := sorted({one["digits"]["test"]["name"] for one in data if "digits" in one}):
+        yield f"Test digits: {'; '.join(digits)}."
 
 
 def best_of(rows: Sequence[Row], dataset: str, supervision: str) -> dict[str, float]:
@@ -191,7 +195,7 @@ def _number(value: Number) -> str:
 
 
 def _lines(table: Table, dataset: str) -> Iterable[tuple[str, str, list[str], list[bool]]]:
-    """Of a data set: title, whose numbers, the six texts, and which of them are the best of ours."""
+    """Lines of a data set: title, origin, the six texts, and which of them are our best."""
     for row in table.rows:
         if row.cell.dataset != dataset:
             continue
@@ -209,52 +213,38 @@ def _lines(table: Table, dataset: str) -> Iterable[tuple[str, str, list[str], li
 
 
 def to_markdown(table: Table) -> str:
-    """The table as Markdown; the best of ours among weak and among strong methods is bold."""
+    """The table as Markdown; our best weak and our best strong result are bold."""
     lines = [f"# {TITLES[table.name]}", "", f"Preset `{table.preset}`, percent. tau-b, rho, gamma and F1: "]
     lines[-1] += "larger is better; HL and M-1: smaller is better. Bold: our best of each supervision."
     for dataset in table.datasets:
-        heads = " | ".join(head for head, _, _ in HEADS.values())
-        lines += [
-            "",
-            f"## {dataset}",
-            "",
-            f"| method | | {heads} |",
-            "| --- | --- |" + " ---: |" * len(HEADS),
+        rows = [
+            [markdown(title), whose, *(f"**{text}**" if mark else text for text, mark in zip(texts, marks))]
+            for title, whose, texts, marks in _lines(table, dataset)
         ]
-        for title, whose, texts, marks in _lines(table, dataset):
-            shown = [f"**{text}**" if mark else text for text, mark in zip(texts, marks)]
-            lines.append(f"| {title} | {whose} | {' | '.join(shown)} |")
-    lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
+        head = ["method", "", *(head for head, _, _ in HEADS.values())]
+        lines += ["", f"## {dataset}", "", *markdown_table(head, rows, texts=2)]
+    lines += ["", *(f"- {markdown(note)}" for note in table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
 
 
 def to_latex(table: Table) -> str:
     """The table as LaTeX, for the package booktabs."""
-    lines = [r"\begin{tabular}{ll" + "r" * len(HEADS) + "}", r"\toprule"]
-    for number, dataset in enumerate(table.datasets):
-        lines += [r"\midrule"] if number else []
-        heads = " & ".join(
-            rf"{head} $\{'uparrow' if sign > 0 else 'downarrow'}$" for _, head, sign in HEADS.values()
-        )
-        lines += [rf"\multicolumn{{2}}{{l}}{{\textbf{{{_escaped(dataset)}}}}} & {heads} \\", r"\midrule"]
+    arrows = [rf"{head} $\{'up' if sign > 0 else 'down'}arrow$" for _, head, sign in HEADS.values()]
+    groups = []
+    for dataset in table.datasets:
+        rows = []
         for title, whose, texts, marks in _lines(table, dataset):
             plain = [text.replace(" ± ", r" $\pm$ ").replace("-", "$-$") for text in texts]
             shown = [rf"\textbf{{{text}}}" if mark else text for text, mark in zip(plain, marks)]
-            lines.append(rf"{_escaped(title)} & {whose} & {' & '.join(shown)} \\")
-    lines += [r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in table.notes)]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%").replace("&", r"\&")
+            rows.append([latex(title), whose, *shown])
+        groups.append(([rf"\multicolumn{{2}}{{l}}{{\textbf{{{latex(dataset)}}}}}", *arrows], rows))
+    lines = latex_table("ll" + "r" * len(HEADS), groups)
+    return "\n".join([*lines, *(f"% {note}" for note in table.notes)]) + "\n"
 
 
 def to_csv(table: Table) -> str:
-    """The table as CSV, a line a number; empty where nothing was run or printed."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    head = ["table", "preset", "dataset", "method", "supervision", "variant", "metric"]
-    writer.writerow([*head, "ours", "ours_std", "seeds", "paper", "paper_std", "difference"])
+    """The table as CSV, one line per number; empty where nothing was run or printed."""
+    rows = []
     for row in table.rows:
         cell = row.cell
         parts = [*cell.settings, *([] if cell.images is None else [f"images={cell.images}"])]
@@ -262,43 +252,39 @@ def to_csv(table: Table) -> str:
         for name in METRICS:
             ours = row.ours[name] if row.ours else None
             paper = row.paper[name] if row.paper else None
-            gap = f"{ours.mean - paper.mean:.4f}" if ours and paper else ""
-            numbers = [
-                f"{ours.mean:.4f}" if ours else "",
-                f"{ours.std:.4f}" if ours and ours.std is not None else "",
-                ours.seeds if ours else 0,
-                paper.mean if paper else "",
-                paper.std if paper and paper.std is not None else "",
-            ]
             place = [table.name, table.preset, cell.dataset, cell.method, cell.supervision, variant, name]
-            writer.writerow([*place, *numbers, gap])
-    return text.getvalue()
+            of_ours = [f"{ours.mean:.4f}", _std(ours, ".4f"), ours.seeds] if ours else ["", "", 0]
+            of_paper = [paper.mean, _std(paper, "")] if paper else ["", ""]
+            gap = f"{ours.mean - paper.mean:.4f}" if ours and paper else ""
+            rows.append([*place, *of_ours, *of_paper, gap])
+    head = ["table", "preset", "dataset", "method", "supervision", "variant", "metric"]
+    return csv_text([*head, "ours", "ours_std", "seeds", "paper", "paper_std", "difference"], rows)
+
+
+def _std(value: Number, form: str) -> str:
+    return "" if value.std is None else format(value.std, form)
 
 
 def write_tables(
     names: Iterable[str], landed: Landed, preset: Preset, folder: str | Path, seeds: int | None = None
 ) -> list[Path]:
-    """Write tables as Markdown, LaTeX and CSV to a folder, and say which files.
+    """Write tables as Markdown, LaTeX and CSV, and return the files.
 
     Parameters
     ----------
     names : iterable of str
-        Tables, of `plans.TABLES`.
+        Names from `plans.TABLES`.
     landed : mapping
-        The cells that are there.
+        The finished cells.
     preset, seeds
         As in `make_table`.
     folder : path-like
-        Where files ``NAME-PRESET.md``, ``.tex`` and ``.csv`` appear.
+        Folder of the files ``NAME-PRESET.md``, ``.tex`` and ``.csv``.
     """
     written = []
     for name in names:
         table = make_table(name, landed, preset, seeds)
-        for suffix, text in (
-            ("md", to_markdown(table)),
-            ("tex", to_latex(table)),
-            ("csv", to_csv(table)),
-        ):
+        for suffix, text in (("md", to_markdown(table)), ("tex", to_latex(table)), ("csv", to_csv(table))):
             file = Path(folder) / f"{name}-{preset}.{suffix}"
             write_text(file, text)
             written.append(file)

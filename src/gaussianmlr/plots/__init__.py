@@ -1,17 +1,16 @@
-"""Plots as Display objects: numbers first, ``.plot(ax=None)`` second, as scikit-learn has them.
+"""Plots as Display objects in the style of scikit-learn: built from numbers, drawn by ``.plot(ax=None)``.
 
 A display is made from numbers, by `from_predictions` or by `from_estimator` (a model or an estimator). `plot`
 draws on the axes it is given or on new ones, and returns the display with `ax_` and `figure_`. Colours are
-those of Okabe and Ito, which everybody can tell apart.
+those of Okabe and Ito, which are safe for colour-blind readers.
 """
 
-from gaussianmlr.plots.comparison import ComparisonDisplay
+from gaussianmlr._moved import moved_name
 from gaussianmlr.plots.curves import CoverageDisplay, InterpolationDisplay, ReliabilityDisplay
 from gaussianmlr.plots.history import HistoryDisplay
 from gaussianmlr.plots.instances import GaussianDisplay, PairsDisplay, SignificanceDisplay
 
 __all__ = [
-    "ComparisonDisplay",
     "CoverageDisplay",
     "GaussianDisplay",
     "HistoryDisplay",
@@ -20,3 +19,7 @@ __all__ = [
     "ReliabilityDisplay",
     "SignificanceDisplay",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return moved_name(__name__, name)

@@ -1,57 +1,56 @@
-"""What all displays share: axes, colours, names that fit, and where predictions come from."""
+"""Shared parts of the displays: axes, colours, shortened names, predictions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr._utils.extras import require
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.prediction import Prediction
+from gaussianmlr.model.prediction import Prediction
 
-# Okabe and Ito (2008), Color universal design: told apart by everybody, and in print.
+# Okabe and Ito (2008), Color universal design: safe for colour-blind readers and in print.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, BLACK, GRAY = "#CC79A7", "#56B4E9", "#000000", "#999999"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
-LINES = ("-", "--", "-.", ":")  # of more labels than colours
+LINES = ("-", "--", "-.", ":")  # for more labels than colours
 
 FloatArray = npt.NDArray[np.float64]
 
 
 def axes(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes that were given, or those of a new figure."""
+    """The given axes, or those of a new figure."""
     if ax is not None:
         return ax
+    require("a plot", "matplotlib")
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def look(place: int) -> dict[str, Any]:
-    """Colour and line of the n-th thing of a plot."""
-    return {
-        "color": COLOURS[place % len(COLOURS)],
-        "linestyle": LINES[place // len(COLOURS) % len(LINES)],
-    }
+    """Colour and line style of the n-th curve."""
+    return {"color": COLOURS[place % len(COLOURS)], "linestyle": LINES[place // len(COLOURS) % len(LINES)]}
 
 
 def bare(ax: Any, *sides: str) -> None:
-    """Take away the frame where it says nothing."""
+    """Hide sides of the frame."""
     ax.spines[list(sides or ("top", "right"))].set_visible(False)
 
 
 def short(name: object, width: int = 22) -> str:
-    """A name that fits."""
+    """A name, shortened to a width."""
     text = str(name)
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def vector(values: Any, what: str, length: int | None = None) -> FloatArray:
-    """Finite numbers in a row."""
+    """A checked vector of finite numbers."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or (length is not None and len(found) != length):
-        wanted = "in a row" if length is None else f"of {length} labels"
+        wanted = "as a vector" if length is None else f"of {length} labels"
         raise DataError(f"expected {what} {wanted}, got shape {list(found.shape)}")
     if not np.isfinite(found).all():
         raise DataError(f"expected {what} to be finite numbers, got {shorten(found.tolist())}")
@@ -59,7 +58,7 @@ def vector(values: Any, what: str, length: int | None = None) -> FloatArray:
 
 
 def predicted(estimator: Any, inputs: Any) -> Prediction:
-    """What an estimator or a model says, as a `Prediction`; also from the end of a pipeline or a search."""
+    """The `Prediction` of an estimator or a model, also at the end of a pipeline or a search."""
     if hasattr(estimator, "best_estimator_"):
         return predicted(estimator.best_estimator_, inputs)
     if hasattr(estimator, "steps"):
@@ -69,3 +68,45 @@ def predicted(estimator: Any, inputs: Any) -> Prediction:
     if not isinstance(found, Prediction):
         raise DataError(f"expected a model or an estimator of gaussianmlr, got {shorten(estimator)}")
     return found
+
+
+class Display:
+    """Anything that draws on axes and keeps them."""
+
+    ax_: Any
+    figure_: Any
+
+    def _drawn(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @staticmethod
+    def _set_title(ax: Any, text: str, width: int = 60, **look: Any) -> None:
+        if text:
+            ax.set_title(short(text, width), fontsize=10.5, loc="left", **look)
+
+    @staticmethod
+    def _legend(ax: Any, **where: Any) -> None:
+        ax.legend(frameon=False, fontsize=9, **where)
+
+    @staticmethod
+    def _note(ax: Any, text: str, at: Any, shift: Any, coords: Any = "data", **look: Any) -> None:
+        """A text beside a point, shifted by points of print."""
+        ax.annotate(text, at, shift, xycoords=coords, textcoords="offset points", **look)
+
+
+class OfPredictions(Display):
+    """A display with a constructor `from_predictions`."""
+
+    from_predictions: Any
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, inputs: Any, *more: Any, **settings: Any) -> Self:
+        """Predict inputs by a model or an estimator; all else as in `from_predictions`."""
+        display: Self = cls.from_predictions(predicted(estimator, inputs), *more, **settings)
+        return display
+
+    @staticmethod
+    def _title_of(one: Prediction) -> str:
+        """Name and predicted order of a single instance."""
+        return f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"

@@ -1,4 +1,4 @@
-"""What a model is worth over many instances: reliability, coverage, and significances along a sequence."""
+"""Displays over many instances: reliability, coverage, and significances along a sequence."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Literal
 import numpy as np
 
 from gaussianmlr import metrics
-from gaussianmlr.calibration import BeforeAfter
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import Abstention, Reliability
+from gaussianmlr.model.calibration import BeforeAfter
+from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.orders import check_labels, to_ranks
-from gaussianmlr.plots._style import BLACK, GRAY, FloatArray, axes, bare, look, predicted, short
-from gaussianmlr.prediction import Prediction
+from gaussianmlr.plots._style import BLACK, GRAY, FloatArray, OfPredictions, axes, bare, look, short
 
 __all__ = ["CoverageDisplay", "InterpolationDisplay", "ReliabilityDisplay"]
 
-_MOST_A_COLUMN = 14  # names of a legend beside the axes
-_MARKED = (0.5, 0.8, 0.9, 0.95, 0.99)  # confidences that are named on a coverage curve
+_MOST_A_COLUMN = 14  # names per column of a legend beside the axes
+_MARKED = (0.5, 0.8, 0.9, 0.95, 0.99)  # confidences marked on a coverage curve
 
 
-class ReliabilityDisplay:
-    """What was said against what came true; on the diagonal, probabilities mean what they say.
+class ReliabilityDisplay(OfPredictions):
+    """Predicted probabilities against observed frequencies; on the diagonal the two agree.
 
     Parameters
     ----------
     curves : mapping of str to Reliability
-        As `metrics.reliability` gives them.
+        Curves from `metrics.reliability`.
     about : str
-        What the probabilities are of.
+        Subject of the probabilities.
 
     Attributes
     ----------
@@ -47,8 +47,6 @@ class ReliabilityDisplay:
     array([0. , 0.67])
     """
 
-    ax_: Any
-    figure_: Any
     lines_: dict[str, Any]
 
     def __init__(self, curves: Mapping[str, Reliability], *, about: str = "relevance") -> None:
@@ -59,7 +57,7 @@ class ReliabilityDisplay:
 
     @classmethod
     def from_report(cls, report: BeforeAfter, *, about: str = "relevance") -> ReliabilityDisplay:
-        """Before and after a calibration, as `calibration.compare` gives it."""
+        """Before and after a calibration, from `calibration.compare`."""
         return cls({"before calibration": report.before, "after calibration": report.after}, about=about)
 
     @classmethod
@@ -72,20 +70,15 @@ class ReliabilityDisplay:
         bins: int = 15,
         name: str | None = None,
     ) -> ReliabilityDisplay:
-        """The probabilities of relevance, or of pairs, against true orders, as `to_ranks` reads them."""
+        """Probabilities of relevance or of pairs against true orders in any form of `to_ranks`."""
         if of not in ("relevance", "pairs"):
             raise DataError(f"of is 'relevance' or 'pairs', not {of!r}")
         chances = prediction.p_relevant if of == "relevance" else prediction.p_above
         curve = metrics.reliability(chances, to_ranks(ranks, prediction.labels).ranks, bins=bins)
         return cls({name or prediction.method or "model": curve}, about=of)
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, inputs: Any, ranks: Any, **settings: Any) -> ReliabilityDisplay:
-        """What a model or an estimator says of inputs; settings as of `from_predictions`."""
-        return cls.from_predictions(predicted(estimator, inputs), ranks, **settings)
-
     def plot(self, ax: Any = None) -> ReliabilityDisplay:
-        """Draw it; the larger a dot, the more probabilities it stands for."""
+        """Draw it; larger dots stand for more probabilities."""
         ax = axes(ax, (4.8, 4.8))
         ax.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle=":", zorder=1)
         self.lines_ = {}
@@ -102,23 +95,22 @@ class ReliabilityDisplay:
         ax.set_ylim(-0.02, 1.02)
         ax.set_aspect("equal")
         ax.set_xlabel(f"predicted probability of {_WHAT.get(self.about, self.about)}")
-        ax.set_ylabel("share that came true")
-        ax.legend(frameon=False, fontsize=9, loc="upper left")
+        ax.set_ylabel("observed frequency")
+        self._legend(ax, loc="upper left")
         bare(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
 
 _WHAT = {"relevance": "relevance", "pairs": "one label above another"}
 
 
-class CoverageDisplay:
-    """Accuracy of partial orders against how much they say, at rising confidence.
+class CoverageDisplay(OfPredictions):
+    """Accuracy of partial orders against their coverage, at rising confidence.
 
     Parameters
     ----------
     curves : mapping of str to Abstention
-        As `metrics.abstention` gives them.
+        Curves from `metrics.abstention`.
 
     Attributes
     ----------
@@ -135,8 +127,6 @@ class CoverageDisplay:
     array([1. , 0.67])
     """
 
-    ax_: Any
-    figure_: Any
     lines_: dict[str, Any]
 
     def __init__(self, curves: Mapping[str, Abstention]) -> None:
@@ -148,18 +138,13 @@ class CoverageDisplay:
     def from_predictions(
         cls, prediction: Prediction, ranks: Any, *, confidences: Any = None, name: str | None = None
     ) -> CoverageDisplay:
-        """The pairs of a prediction against true orders, as `to_ranks` reads them; for methods with sigma."""
+        """Pairs of a prediction against true orders in any form of `to_ranks`; for methods with sigma."""
         truth = to_ranks(ranks, prediction.labels).ranks
         curve = metrics.abstention(prediction.p_above, truth, confidences)
         return cls({name or prediction.method or "model": curve})
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, inputs: Any, ranks: Any, **settings: Any) -> CoverageDisplay:
-        """What a model or an estimator says of inputs; settings as of `from_predictions`."""
-        return cls.from_predictions(predicted(estimator, inputs), ranks, **settings)
-
     def plot(self, ax: Any = None) -> CoverageDisplay:
-        """Draw it; dots name the confidence in percent that comparisons need."""
+        """Draw it; dots are labelled with the confidence required of comparisons."""
         from matplotlib.ticker import PercentFormatter
 
         ax = axes(ax, (6.0, 4.2))
@@ -179,15 +164,13 @@ class CoverageDisplay:
             axis.set_major_formatter(PercentFormatter(1, decimals=None))
         ax.set_xlabel("coverage: truly ordered pairs that are compared")
         ax.set_ylabel("accuracy of these comparisons")
-        ax.set_title("What a partial order says, and how much of it is right", fontsize=10.5, loc="left")
-        ax.legend(frameon=False, fontsize=9, loc="lower left")
+        self._set_title(ax, "Partial orders: coverage and accuracy")
+        self._legend(ax, loc="lower left")
         bare(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
-    @staticmethod
-    def _mark(ax: Any, x: FloatArray, y: FloatArray, confidences: FloatArray, colour: str) -> None:
-        """Name confidences at the points that belong to them, all those of one point together."""
+    def _mark(self, ax: Any, x: FloatArray, y: FloatArray, confidences: FloatArray, colour: str) -> None:
+        """Label points with their confidences; one label for all those of a point."""
         names: dict[tuple[float, float], list[str]] = {}
         for marked in _MARKED:
             gaps = np.abs(confidences - marked)
@@ -197,11 +180,11 @@ class CoverageDisplay:
         for point, texts in names.items():
             ax.plot(*point, "o", color=colour, markersize=5.5)
             text = "–".join(dict.fromkeys((texts[0], texts[-1])))
-            ax.annotate(text, point, (4, 5), textcoords="offset points", fontsize=8.5, color=colour)
+            self._note(ax, text, point, (4, 5), fontsize=8.5, color=colour)
 
 
-class InterpolationDisplay:
-    """Significances along a sequence of inputs, the true ones beside them.
+class InterpolationDisplay(OfPredictions):
+    """Significances along a sequence of inputs, beside the true ones.
 
     Parameters
     ----------
@@ -221,7 +204,7 @@ class InterpolationDisplay:
     ax_, truth_ax_, figure_ : matplotlib Axes, Axes or None, and Figure
         Where it was drawn.
     lines_ : list of matplotlib Line2D
-        The predicted curves, a label each.
+        The predicted curves, one per label.
 
     Examples
     --------
@@ -231,9 +214,7 @@ class InterpolationDisplay:
     array([-1. ,  0.5,  2. ])
     """
 
-    ax_: Any
     truth_ax_: Any
-    figure_: Any
     lines_: list[Any]
 
     def __init__(
@@ -263,7 +244,7 @@ class InterpolationDisplay:
     def from_predictions(
         cls, prediction: Prediction, *, labels: Any = None, truth: Any = None, **names: str
     ) -> InterpolationDisplay:
-        """A prediction whose instances are the frames of a sequence.
+        """From a prediction whose instances are the frames of a sequence.
 
         Parameters
         ----------
@@ -286,13 +267,8 @@ class InterpolationDisplay:
         mu, sigma = prediction.significance[:, columns], prediction.sigma[:, columns]
         return cls(mu, wanted, sigma=sigma, truth=truth, **names)
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, inputs: Any, **settings: Any) -> InterpolationDisplay:
-        """What a model or an estimator says of a sequence; settings as of `from_predictions`."""
-        return cls.from_predictions(predicted(estimator, inputs), **settings)
-
     def plot(self, ax: Any = None, *, truth_ax: Any = None) -> InterpolationDisplay:
-        """Draw it on `ax`, and the truth on `truth_ax`; without axes, on new ones beside each other."""
+        """Draw it on `ax`, and the truth on `truth_ax`; by default on new axes side by side."""
         beside = math.ceil(len(self.labels) / _MOST_A_COLUMN) if self._crowded else 0  # columns of names
         if ax is None and self.truth is not None and truth_ax is None:
             import matplotlib.pyplot as plt
@@ -300,34 +276,34 @@ class InterpolationDisplay:
             size = (9.2 + 1.7 * beside, 3.8)
             _, (ax, truth_ax) = plt.subplots(1, 2, figsize=size, layout="constrained")
         ax = axes(ax, (5.6 + 1.7 * beside, 3.8))
-        frames = np.arange(len(self.values))
-        self.lines_ = []
-        for place, label in enumerate(self.labels):
-            line = ax.plot(frames, self.values[:, place], **look(place), linewidth=2, label=short(label))
-            self.lines_ += line
-            if self.sigma is not None:
-                low, high = (self.values[:, place] + sign * self.sigma[:, place] for sign in (-1, 1))
-                ax.fill_between(frames, low, high, color=look(place)["color"], alpha=0.14, linewidth=0)
+        self.lines_ = self._curves(ax, self.values, self.sigma)
         ax.axhline(0, color=BLACK, linewidth=0.9, linestyle=":")
         ax.set_ylabel(f"{self.axis}; above 0: relevant")
         if self.truth is not None and truth_ax is not None:
-            for place in range(len(self.labels)):
-                truth_ax.plot(frames, self.truth[:, place], **look(place), linewidth=2)
+            self._curves(truth_ax, self.truth)
             truth_ax.set_ylabel(self.truth_axis)
-        for one in (ax,) if truth_ax is None else (ax, truth_ax):
-            one.set_xlabel("frame")
-            one.xaxis.get_major_locator().set_params(integer=True)
-            one.margins(x=0.02)
-            bare(one)
         outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": beside}
         last = truth_ax if beside and truth_ax is not None else ax
-        last.legend(handles=self.lines_, frameon=False, fontsize=9, **(outside if beside else {"ncols": 2}))
-        if self.title:
-            ax.set_title(short(self.title, 60), fontsize=10.5, loc="left")
-        self.ax_, self.truth_ax_, self.figure_ = ax, truth_ax, ax.figure
-        return self
+        self._legend(last, handles=self.lines_, **(outside if beside else {"ncols": 2}))
+        self._set_title(ax, self.title)
+        self.truth_ax_ = truth_ax
+        return self._drawn(ax)
+
+    def _curves(self, ax: Any, values: Any, sigma: Any = None) -> list[Any]:
+        """One line per label, with a band of one sigma."""
+        frames, lines = np.arange(len(values)), []
+        for place, label in enumerate(self.labels):
+            lines += ax.plot(frames, values[:, place], **look(place), linewidth=2, label=short(label))
+            if sigma is not None:
+                low, high = (values[:, place] + sign * sigma[:, place] for sign in (-1, 1))
+                ax.fill_between(frames, low, high, color=look(place)["color"], alpha=0.14, linewidth=0)
+        ax.set_xlabel("frame")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.margins(x=0.02)
+        bare(ax)
+        return lines
 
     @property
     def _crowded(self) -> bool:
-        """Whether the names need a place beside the axes."""
+        """Whether the legend goes beside the axes."""
         return len(self.labels) > 4 or max(map(len, self.labels)) > 12

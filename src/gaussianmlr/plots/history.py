@@ -1,4 +1,4 @@
-"""How a training went: measures by epoch, the best epoch marked."""
+"""The history of a training: measures by epoch, with the best epoch marked."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 import numpy as np
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.plots._style import BLACK, GRAY, axes, bare, look
+from gaussianmlr.plots._style import BLACK, GRAY, Display, axes, bare, look
 
 __all__ = ["HistoryDisplay"]
 
 _FEW = 25  # epochs with a dot each
+_ACROSS = ("data", "axes fraction")
 
 
-class HistoryDisplay:
+class HistoryDisplay(Display):
     """Measures of a run by epoch; stages of a method follow each other.
 
     Parameters
     ----------
     history : sequence of dict
-        A row an epoch, as `training.Result.history` and the file ``epochs.csv`` have them.
+        One row per epoch, as in `training.Result.history` and the file ``epochs.csv``.
     columns : mapping of str to str
-        The measures to draw, and what they are called. Epochs without one are left out.
+        The measures to draw and their names. Epochs without a value are left out.
     best : int, optional
-        The place of the best epoch in the history, from 0 on.
+        Index of the best epoch in the history.
     axis : str
-        What is measured.
+        Name of the vertical axis.
     percent : bool
         Whether measures are fractions, to be shown in percent.
 
@@ -47,8 +48,6 @@ class HistoryDisplay:
            [2., 1.]])
     """
 
-    ax_: Any
-    figure_: Any
     lines_: dict[str, Any]
 
     def __init__(
@@ -80,10 +79,7 @@ class HistoryDisplay:
         self._mark_stages(ax)
         if self.best is not None:
             ax.axvline(self.best + 1, color=BLACK, linewidth=0.9, linestyle=":", zorder=1)
-            ax.annotate(
-                "best", (self.best + 1, 1), (0, 2), xycoords=("data", "axes fraction"),
-                textcoords="offset points", ha="center", fontsize=8.5,
-            )  # fmt: skip
+            self._note(ax, "best", (self.best + 1, 1), (0, 2), _ACROSS, ha="center", fontsize=8.5)
         ax.set_xlabel("epoch")
         ax.set_ylabel(f"{self.axis}, percent" if self.percent else self.axis)
         if len(self.history) == 1:
@@ -91,17 +87,14 @@ class HistoryDisplay:
         ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         ax.grid(axis="y", color="0.9")
         ax.set_axisbelow(True)
-        ax.legend(frameon=False, fontsize=9)
+        self._legend(ax)
         bare(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
     def _mark_stages(self, ax: Any) -> None:
         stages = [row.get("stage") for row in self.history]
         for number in range(1, len(stages)):
             if stages[number] != stages[number - 1]:
                 ax.axvline(number + 0.5, color=GRAY, linewidth=0.9)
-                ax.annotate(
-                    f"{stages[number]} →", (number + 0.5, 0), (3, 3), xycoords=("data", "axes fraction"),
-                    textcoords="offset points", color=GRAY, fontsize=8.5,
-                )  # fmt: skip
+                at, text = (number + 0.5, 0), f"{stages[number]} →"
+                self._note(ax, text, at, (3, 3), _ACROSS, color=GRAY, fontsize=8.5)

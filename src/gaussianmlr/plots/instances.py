@@ -1,4 +1,4 @@
-"""What a model says of one instance: bars, curves, and a matrix of pairs."""
+"""Displays of one instance: bars, curves, and a matrix of pairs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.errors import DataError
+from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.orders import check_labels
 from gaussianmlr.plots._style import (
     BLACK,
@@ -15,24 +16,23 @@ from gaussianmlr.plots._style import (
     GRAY,
     RED,
     FloatArray,
+    OfPredictions,
     axes,
     bare,
     look,
-    predicted,
     short,
     vector,
 )
-from gaussianmlr.prediction import Prediction
 
 __all__ = ["GaussianDisplay", "PairsDisplay", "SignificanceDisplay"]
 
 _MOST_BARS = 25
 _MOST_NAMES = 10
-_MOST_NUMBERS = 12  # labels of a matrix whose cells are wide enough for a number
+_MOST_NUMBERS = 12  # largest matrix with numbers in its cells
 
 
-class SignificanceDisplay:
-    """Bars of one instance's labels, the largest on top, against what makes a label relevant.
+class SignificanceDisplay(OfPredictions):
+    """Bars of the labels of one instance, the largest on top, with the threshold of relevance.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class SignificanceDisplay:
     spread : array [K], optional
         Standard deviations, drawn as whiskers.
     truth : array [K], optional
-        True ranks, written beside the bars.
+        True ranks, shown beside the bars.
     title : str
         Above the bars.
 
@@ -64,8 +64,6 @@ class SignificanceDisplay:
     ['sky', 'sea', 'sun']
     """
 
-    ax_: Any
-    figure_: Any
     order_: npt.NDArray[np.int64]
 
     def __init__(
@@ -92,32 +90,25 @@ class SignificanceDisplay:
     def from_predictions(
         cls, prediction: Prediction, instance: int = 0, *, truth: Any = None
     ) -> SignificanceDisplay:
-        """One instance of a prediction: its significances and sigmas, or its scores where there are none.
+        """From one instance of a prediction: significances and sigmas, or scores for methods without them.
 
         Parameters
         ----------
         prediction : Prediction
-            What was predicted.
+            The prediction.
         instance : int
-            Which of its instances.
+            Index of the instance.
         truth : array [K], optional
             The true ranks of this instance.
         """
         one = prediction[int(instance)]
-        title = f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
+        title = cls._title_of(one)
         if one.raw is None:
             return cls(one.scores[0], one.labels, truth=truth, title=title, axis="score")
         return cls(one.significance[0], one.labels, spread=one.sigma[0], truth=truth, title=title)
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, inputs: Any, instance: int = 0, *, truth: Any = None
-    ) -> SignificanceDisplay:
-        """One instance of what a model or an estimator says of inputs."""
-        return cls.from_predictions(predicted(estimator, inputs), instance, truth=truth)
-
     def plot(self, ax: Any = None, *, most: int = _MOST_BARS) -> SignificanceDisplay:
-        """Draw it; of many labels, the `most` that stand highest above their thresholds."""
+        """Draw it; of many labels, the `most` that are furthest above their thresholds."""
         above = self.values - self.threshold
         best = np.argsort(-above, kind="stable")[:most]
         order = best[np.argsort(-self.values[best], kind="stable")]
@@ -132,14 +123,12 @@ class SignificanceDisplay:
             low, high = ax.get_xlim()
             ax.set_xlim(low, max(high, self.threshold[0] + 0.25 * (self.threshold[0] - low)))  # for the words
             ax.axvline(self.threshold[0], color=RED, linewidth=1.6, zorder=3)
-            ax.annotate(
-                "relevant →", (self.threshold[0], 1), (3, 3), xycoords=("data", "axes fraction"),
-                textcoords="offset points", color=RED, fontsize=8.5, va="bottom",
-            )  # fmt: skip
+            at, style = (self.threshold[0], 1), {"color": RED, "fontsize": 8.5, "va": "bottom"}
+            self._note(ax, "relevant →", at, (3, 3), ("data", "axes fraction"), **style)
         else:
             ends = rows - 0.46, rows + 0.46
             ax.vlines(self.threshold[order], *ends, color=RED, linewidth=2.4, label="threshold")
-            ax.legend(frameon=False, fontsize=9, loc="lower right")
+            self._legend(ax, loc="lower right")
         ax.set_yticks(rows, [short(self.labels[label]) for label in order])
         ax.set_ylim(len(order) - 0.4, -0.6)
         if self.truth is not None:
@@ -147,29 +136,25 @@ class SignificanceDisplay:
         more = len(self.labels) - len(order)
         labels = "label" if more == 1 else "labels"
         ax.set_xlabel(f"{self.axis} ({more} more {labels} below)" if more else self.axis)
-        ax.set_title(short(self.title, 42), fontsize=10.5, loc="left", pad=16 if self.shared else 6)
+        self._set_title(ax, self.title, 42, pad=16 if self.shared else 6)
         bare(ax, "top", "right", "left")
         ax.tick_params(axis="y", length=0)
-        self.ax_, self.figure_, self.order_ = ax, ax.figure, order
-        return self
+        self.order_ = order
+        return self._drawn(ax)
 
     def _name_the_truth(self, ax: Any, order: npt.NDArray[np.int64]) -> None:
         assert self.truth is not None
         words = {-1: "?", 0: "–"}
-        ax.annotate(
-            "true rank", (1, 1), (4, 3), xycoords="axes fraction", textcoords="offset points", fontsize=8.5
-        )
+        self._note(ax, "true rank", (1, 1), (4, 3), "axes fraction", fontsize=8.5)
         for row, label in enumerate(order):
             rank = int(self.truth[label])
-            ax.annotate(
-                words.get(rank, str(rank)), (1, row), (14, 0), xycoords=("axes fraction", "data"),
-                textcoords="offset points", va="center", fontsize=9.5,
-                weight="bold" if rank > 0 else "normal",
-            )  # fmt: skip
+            text, weight = words.get(rank, str(rank)), "bold" if rank > 0 else "normal"
+            beside = ("axes fraction", "data")
+            self._note(ax, text, (1, row), (14, 0), beside, va="center", fontsize=9.5, weight=weight)
 
 
-class GaussianDisplay:
-    """The curves of one instance's significances; what lies left of zero is not relevant.
+class GaussianDisplay(OfPredictions):
+    """Density curves of the significances of one instance; labels left of zero are not relevant.
 
     Parameters
     ----------
@@ -188,7 +173,7 @@ class GaussianDisplay:
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
     lines_ : list of matplotlib Line2D
-        A curve a label.
+        One curve per label.
 
     Examples
     --------
@@ -197,8 +182,6 @@ class GaussianDisplay:
     0.8
     """
 
-    ax_: Any
-    figure_: Any
     lines_: list[Any]
 
     def __init__(self, mu: Any, sigma: Any, labels: Any, *, named: Any = None, title: str = "") -> None:
@@ -219,18 +202,10 @@ class GaussianDisplay:
     ) -> GaussianDisplay:
         """One instance of a prediction, in the canonical gauge; for methods with sigma."""
         one = prediction[int(instance)]
-        title = f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
-        return cls(one.significance[0], one.sigma[0], one.labels, named=named, title=title)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, inputs: Any, instance: int = 0, *, named: Any = None
-    ) -> GaussianDisplay:
-        """One instance of what a model or an estimator says of inputs."""
-        return cls.from_predictions(predicted(estimator, inputs), instance, named=named)
+        return cls(one.significance[0], one.sigma[0], one.labels, named=named, title=cls._title_of(one))
 
     def plot(self, ax: Any = None, *, span: tuple[float, float] | None = None) -> GaussianDisplay:
-        """Draw it, from one significance to another, or wherever the curves are."""
+        """Draw it, over `span` or the range of the curves."""
         ax = axes(ax, (6.4, 3.4))
         x = np.linspace(*(span or self._span()), 600)
         self.lines_ = []
@@ -247,14 +222,12 @@ class GaussianDisplay:
         self._name(ax, x)
         ax.set_yticks([])
         ax.set_xlabel("significance; left of 0: not relevant")
-        if self.title:
-            ax.set_title(short(self.title, 60), fontsize=10.5, loc="left")
+        self._set_title(ax, self.title)
         bare(ax, "top", "right", "left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
     def _name(self, ax: Any, x: FloatArray) -> None:
-        """Names at the peaks; one that would stand on another moves up, and the axes with it."""
+        """Put names at the peaks; overlapping names move up, and the axes grow with them."""
         from matplotlib.patheffects import withStroke
 
         box = ax.get_position()
@@ -269,14 +242,12 @@ class GaussianDisplay:
         for label, up in ups.items():
             raised = up - peaks[label] / (room * peaks.max()) * height
             place = float(np.clip(self.mu[label], x[0], x[-1])), peaks[label]
-            ax.annotate(
-                short(self.labels[label], 16), place, (0, raised), textcoords="offset points", ha="center",
-                weight="bold", fontsize=9, color=look(label)["color"], zorder=5,
-                path_effects=[withStroke(linewidth=2.5, foreground="white")],
-            )  # fmt: skip
+            style = {"color": look(label)["color"], "ha": "center", "weight": "bold", "fontsize": 9}
+            style["path_effects"] = [withStroke(linewidth=2.5, foreground="white")]
+            self._note(ax, short(self.labels[label], 16), place, (0, raised), zorder=5, **style)
 
     def _heights(self, across: FloatArray, tops: FloatArray) -> dict[int, float]:
-        """By label, how many points above the axis its name stands; the highest peaks come first."""
+        """Height of each name above the axis in points, by label; the highest peaks are placed first."""
         placed: dict[int, float] = {}
         wide = [6.0 * len(short(label, 16)) for label in self.labels]
         for label in sorted(np.flatnonzero(self.named).tolist(), key=lambda label: -tops[label]):
@@ -296,8 +267,8 @@ class GaussianDisplay:
         return min(-0.5, float((self.mu - reach).min())), max(0.5, float((self.mu + reach).max()))
 
 
-class PairsDisplay:
-    """How likely the label of a row stands above the label of a column.
+class PairsDisplay(OfPredictions):
+    """Probabilities that the label of a row is above the label of a column.
 
     Parameters
     ----------
@@ -322,8 +293,6 @@ class PairsDisplay:
     ['90', '10']
     """
 
-    ax_: Any
-    figure_: Any
     image_: Any
 
     def __init__(self, p_above: Any, labels: Any, *, title: str = "") -> None:
@@ -345,15 +314,8 @@ class PairsDisplay:
         """One instance of a prediction, its most significant labels first; for methods with sigma."""
         one = prediction[int(instance)]
         best = np.argsort(-one.scores[0], kind="stable")[:most]
-        title = f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
-        return cls(one.p_above[0][np.ix_(best, best)], [one.labels[label] for label in best], title=title)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, inputs: Any, instance: int = 0, *, most: int = _MOST_NUMBERS
-    ) -> PairsDisplay:
-        """One instance of what a model or an estimator says of inputs."""
-        return cls.from_predictions(predicted(estimator, inputs), instance, most=most)
+        labels = [one.labels[label] for label in best]
+        return cls(one.p_above[0][np.ix_(best, best)], labels, title=cls._title_of(one))
 
     def plot(self, ax: Any = None, *, colorbar: bool = True) -> PairsDisplay:
         """Draw it; numbers are percent."""
@@ -373,13 +335,11 @@ class PairsDisplay:
         ax.set_yticks(range(count), names)
         ax.set_ylabel("this label stands above ...")
         ax.set_xlabel("... this one (%)")
-        if self.title:
-            ax.set_title(short(self.title, 60), fontsize=10.5, loc="left")
+        self._set_title(ax, self.title)
         bare(ax, "top", "right", "left", "bottom")
         ax.tick_params(length=0)
         if colorbar:
             from matplotlib.ticker import PercentFormatter
 
             ax.figure.colorbar(self.image_, ax=ax, shrink=0.8, format=PercentFormatter(1, decimals=0))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)

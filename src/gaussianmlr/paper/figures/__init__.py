@@ -1,18 +1,27 @@
-"""Figures from the probes of cells, each with its numbers beside it."""
+"""Figures from the probes of cells, each with a file of its numbers."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gaussianmlr.model.presets import Preset
 from gaussianmlr.paper.cells import Cell
-from gaussianmlr.paper.plans import FIGURES
-from gaussianmlr.paper.running import Sources
-from gaussianmlr.presets import Preset
+from gaussianmlr.paper.figures import adjusting, bars, calibration, extracted, samples, variance
+from gaussianmlr.paper.figures.shared import Studio
+from gaussianmlr.paper.places import Sources
 
 __all__ = ["write_figures"]
+
+_DRAWN = {
+    "adjusting": adjusting,
+    "calibration": calibration,
+    "extracted": extracted,
+    "bars": bars,
+    "variance": variance,
+    "samples": samples,
+}
 
 
 def write_figures(
@@ -22,26 +31,20 @@ def write_figures(
     folder: Path,
     sources: Sources,
 ) -> list[Path]:
-    """Draw figures of the cells that are there, and say which files were written.
+    """Draw figures of the finished cells, and return the files.
 
     Parameters
     ----------
     names : iterable of str
-        Figures, of `plans.FIGURES`.
+        Names from `plans.FIGURES`.
     landed : mapping
-        Cells, as `read_cells` gives them.
+        Cells, from `read_cells`.
     preset : {"paper", "cpu", "smoke"}
-        Whose cells, seed 0.
+        Preset of the cells, seed 0.
     folder : Path
-        Where figures go.
+        Folder of the figures.
     sources : Sources
-        Digits and pictures, for what is seen on the figures.
+        Digits and pictures shown on the figures.
     """
-    from gaussianmlr.paper.figures._studio import Studio
-
     studio = Studio(landed, preset, folder, sources)
-    written: list[Path] = []
-    for name in names:
-        assert name in FIGURES
-        written += importlib.import_module(f"{__name__}.{name}").draw(studio)
-    return written
+    return [file for name in names for file in _DRAWN[name].draw(studio)]

@@ -1,4 +1,4 @@
-"""Adjusting significance: one digit gains, one keeps, one loses; whether the scores follow."""
+"""Adjusting significance: scores along sequences in which significances change."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from gaussianmlr.paper.figures._studio import (
+from gaussianmlr.paper.figures.shared import (
     COLOURS,
     INK,
     OTHER_DIGITS,
     One,
     Studio,
+    heading,
     legend_of,
     quiet,
     say_why_empty,
     show_image,
 )
 from gaussianmlr.paper.plans import SEQUENCES
-from gaussianmlr.paper.probing import GAUGES, adjusting_probe
+from gaussianmlr.paper.probes import GAUGES, adjusting_probe
 from gaussianmlr.paper.tables import METHODS
 
 __all__ = ["draw"]
@@ -34,27 +35,23 @@ ABOUT = (
 
 
 def draw(studio: Studio) -> list[Path]:
-    """One page a set that has a measured cell, and the numbers of all."""
+    """One page per set with a measured cell, and the numbers of all."""
     written: list[Path] = []
     rows: list[dict[str, Any]] = []
     for dataset in SEQUENCES:
         probes = studio.probes(dataset, "adjusting")
-        found = {one: studio.head(dataset, one, probe) | _numbers(probe) for one, probe in probes.items()}
-        rows += found.values()
-        if any(probes.values()):  # a page of empty places would say less than the numbers do
-            states = {one: row["state"] for one, row in found.items()}
-            written.append(studio.save(_page(studio, dataset, probes, states), f"adjusting-{dataset}"))
+        rows += [studio.row(dataset, one, probe, _numbers) for one, probe in probes.items()]
+        if any(probes.values()):  # no page of empty axes
+            written.append(studio.save(_page(studio, dataset, probes), f"adjusting-{dataset}"))
     return [*written, *studio.save_numbers("adjusting", rows, ABOUT)]
 
 
 def _numbers(probe: Any) -> dict[str, Any]:
-    if probe is None:
-        return {}
     found = {name: probe[name] for name in ("sequences", "frames")}
     return found | {f"{name}_{gauge}": probe[gauge][name] for gauge in GAUGES for name in NUMBERS}
 
 
-def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One, str]) -> Any:
+def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 9.2), layout="constrained")
@@ -64,17 +61,13 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One
     same = all(studio.same_digits(dataset, one) for one, probe in probes.items() if probe)
     _frames(top, shown[0] if same else None)
     factor = shown.setting.factor
-    top.suptitle(
-        f"{dataset}: the first digit gains {factor}, the second keeps it, the third loses it",
-        fontsize=13,
-        color=INK,
-    )
+    heading(top, f"{dataset}: the first digit gains {factor}, the second keeps it, the third loses it")
     panels = bottom.subplots(2, 3).ravel()
     for axes, ((method, supervision), probe) in zip(panels, probes.items()):
         title = f"{METHODS[method]}, {supervision}"
         if probe is None:
             axes.set_title(title, fontsize=10, color=INK)
-            say_why_empty(axes, states[method, supervision])
+            say_why_empty(axes, studio.missing(dataset, (method, supervision)))
             continue
         _curves(axes, probe)
         found = {name: probe[probe["shown"]][name] for name in NUMBERS}

@@ -1,4 +1,4 @@
-"""Bars: what each method says of single images, with the threshold that it judges by."""
+"""Bars: predictions for single images, with the threshold of each method."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.data import RankedMNIST
-from gaussianmlr.data.images import read_image
+from gaussianmlr.data.readers.images import read_image
 from gaussianmlr.paper.cells import PHOTOS
-from gaussianmlr.paper.figures._studio import (
+from gaussianmlr.paper.figures.shared import (
     INK,
     NOT_THERE,
     OTHER_DIGITS,
     One,
     Studio,
+    heading,
     say_why_empty,
     sheet,
     show_image,
@@ -37,17 +38,15 @@ ABOUT = (
 
 
 def draw(studio: Studio) -> list[Path]:
-    """One page a data set, and the numbers of all."""
+    """One page per data set, and the numbers of all."""
     written, rows = [], []
     for dataset in BARS:
         probes = studio.probes(dataset, "bars")
-        heads = {one: studio.head(dataset, one, probe) for one, probe in probes.items()}
-        for one, head in heads.items():
-            said = probes[one]["images"] if probes[one] else [{}]
-            rows += [head | ({"labels": probes[one]["labels"]} if probes[one] else {}) | row for row in said]
+        for one, probe in probes.items():
+            head = studio.row(dataset, one, probe, lambda probe: {"labels": probe["labels"]})
+            rows += [head | row for row in (probe["images"] if probe else [{}])]
         if any(probes.values()):
-            states = {one: head["state"] for one, head in heads.items()}
-            written.append(studio.save(_page(studio, dataset, probes, states), f"bars-{dataset}"))
+            written.append(studio.save(_page(studio, dataset, probes), f"bars-{dataset}"))
     return [*written, *studio.save_numbers("bars", rows, ABOUT)]
 
 
@@ -55,7 +54,7 @@ Seen = tuple[npt.NDArray[np.uint8] | None, str]
 
 
 def _seen(studio: Studio, dataset: str, one: One, names: list[Any]) -> list[Seen]:
-    """Images that a cell was measured on; or why they cannot be shown."""
+    """Images a cell was measured on, or why they cannot be shown."""
     if dataset not in PHOTOS:
         if not studio.same_digits(dataset, one):
             return [(None, OTHER_DIGITS)] * len(names)
@@ -72,20 +71,14 @@ def _photo(file: Path) -> Seen:
     return np.moveaxis(read_image(file, "RGB"), -1, 0), ""
 
 
-def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One, str]) -> Any:
+def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
     first, leading = next((one, probe) for one, probe in probes.items() if probe)
     count, labels = len(leading["images"]), tuple(leading["labels"])
     figure, axes = sheet(count, 1 + len(SIX), (3.0 * (1 + len(SIX)), 3.1 * count))
     for column, (method, supervision) in enumerate(probes, 1):
-        axes[0, column].annotate(
-            f"{METHODS[method]}, {supervision}",
-            (0.5, 1.3),
-            xycoords="axes fraction",
-            ha="center",
-            fontsize=11,
-            weight="bold",
-            color=INK,
-        )
+        style: Any = {"ha": "center", "fontsize": 11, "weight": "bold", "color": INK}
+        name = f"{METHODS[method]}, {supervision}"
+        axes[0, column].annotate(name, (0.5, 1.3), xycoords="axes fraction", **style)
     seen = _seen(studio, dataset, first, [shown["image"] for shown in leading["images"]])
     for row, (shown, (picture, why)) in enumerate(zip(leading["images"], seen)):
         if picture is None:
@@ -97,29 +90,23 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any], states: dict[One
             alike = probe and studio.digits_of(dataset, one) == studio.digits_of(dataset, first)
             said = _said(probe, shown) if alike else None
             if said is None:
-                say_why_empty(panel, states[one] if probe is None else "another image")
-                continue
-            _bars(panel, said, labels)
-            right = said.order == shown["true"]
-            panel.set_title(_broken(said.order), fontsize=8, color=INK if right else RED, pad=15)
-    figure.suptitle(
-        f"{dataset}: votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR); "
-        "red: thresholds, and orders that are not the true one",
-        fontsize=12,
-        color=INK,
-    )
+                say_why_empty(panel, studio.missing(dataset, one) if probe is None else "another image")
+            else:
+                _bars(panel, said, labels, shown["true"])
+    about = "votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR)"
+    heading(figure, f"{dataset}: {about}; red: thresholds, and orders that are not the true one", 12)
     return figure
 
 
 def _said(probe: Any, shown: dict[str, Any]) -> Bars | None:
-    """What a method says of an image; none where it was measured on others."""
+    """The prediction for an image; None if the method was measured on other images."""
     for one in probe["images"]:
         if one["image"] == shown["image"]:
             return Bars.from_dict(one)
     return None
 
 
-def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:
+def _bars(axes: Any, found: Bars, labels: tuple[str, ...], true: str) -> None:
     shared = bool((found.thresholds == found.thresholds[0]).all())
     display = SignificanceDisplay(
         found.values,
@@ -131,6 +118,7 @@ def _bars(axes: Any, found: Bars, labels: tuple[str, ...]) -> None:
     display.plot(axes)
     axes.tick_params(labelsize=8)
     axes.locator_params(axis="x", nbins=5)
+    axes.set_title(_broken(found.order), fontsize=8, color=INK if found.order == true else RED, pad=15)
 
 
 def _broken(order: str, width: int = 30) -> str:

@@ -1,4 +1,4 @@
-"""Calibration: whether scores of equal significances are alike, and those of different ones apart."""
+"""Calibration: Gaussians fitted to the scores of digits of known scale."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from gaussianmlr.data.probes import Probe
-from gaussianmlr.paper.figures._studio import (
+from gaussianmlr.data.ranked_mnist.probes import Probe
+from gaussianmlr.paper.figures.shared import (
     COLOURS,
     INK,
     OTHER_DIGITS,
     One,
     Studio,
+    heading,
     legend_of,
     quiet,
     say_why_empty,
     show_image,
 )
-from gaussianmlr.paper.probing import CALIBRATED, GAUGES, calibration_probe
+from gaussianmlr.paper.probes import CALIBRATED, GAUGES, calibration_probe
 from gaussianmlr.paper.tables import METHODS
 
 __all__ = ["draw"]
@@ -34,20 +35,17 @@ ABOUT = (
 def draw(studio: Studio) -> list[Path]:
     """One page, and its numbers."""
     probes = studio.probes(CALIBRATED, "calibration")
-    found = {one: studio.head(CALIBRATED, one, probe) | _numbers(probe) for one, probe in probes.items()}
-    states = {one: row["state"] for one, row in found.items()}
-    pages = [studio.save(_page(studio, probes, states), "calibration")] if any(probes.values()) else []
-    return [*pages, *studio.save_numbers("calibration", list(found.values()), ABOUT)]
+    rows = [studio.row(CALIBRATED, one, probe, _numbers) for one, probe in probes.items()]
+    pages = [studio.save(_page(studio, probes), "calibration")] if any(probes.values()) else []
+    return [*pages, *studio.save_numbers("calibration", rows, ABOUT)]
 
 
 def _numbers(probe: Any) -> dict[str, Any]:
-    if probe is None:
-        return {}
     found = {name: probe[name] for name in ("images", "scales")}
     return found | {f"{name}_{gauge}": value for gauge in GAUGES for name, value in probe[gauge].items()}
 
 
-def _page(studio: Studio, probes: dict[One, Any], states: dict[One, str]) -> Any:
+def _page(studio: Studio, probes: dict[One, Any]) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 6.6), layout="constrained")
@@ -65,19 +63,16 @@ def _page(studio: Studio, probes: dict[One, Any], states: dict[One, str]) -> Any
     for axes, ((method, supervision), probe) in zip(panels, probes.items()):
         axes.set_title(f"{METHODS[method]}, {supervision}", fontsize=11, color=INK)
         if probe is None:
-            say_why_empty(axes, states[method, supervision])
-            continue
-        _gaussians(axes, probe)
+            say_why_empty(axes, studio.missing(CALIBRATED, (method, supervision)))
+        else:
+            _gaussians(axes, probe)
     first = next(probe for probe in probes.values() if probe)
     legend_of(figure, (f"scale {scale:g}" for scale in first["scales"]), _colours())
     right.supxlabel(
         "score (canonical gauge; LSEP: f); dotted: threshold (LSEP: mean of its own)", fontsize=10
     )
-    figure.suptitle(
-        f"gray-s: Gaussians fitted to the scores of four digits of known scale, {first['images']} images",
-        fontsize=13,
-        color=INK,
-    )
+    about = "Gaussians fitted to the scores of four digits of known scale"
+    heading(figure, f"gray-s: {about}, {first['images']} images")
     return figure
 
 

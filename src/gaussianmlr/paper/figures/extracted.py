@@ -1,4 +1,4 @@
-"""Extracted significance: pictures in the order of the significance that a method finds in them."""
+"""Extracted significance: pictures sorted by the predicted significance of a label."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gaussianmlr.data.images import read_image
-from gaussianmlr.paper.figures._studio import COLOURS, INK, NOT_THERE, One, Studio, say_why_empty, sheet
+from gaussianmlr.data.readers.images import read_image
+from gaussianmlr.paper.figures.shared import (
+    COLOURS,
+    INK,
+    NOT_THERE,
+    One,
+    Studio,
+    heading,
+    say_why_empty,
+    sheet,
+)
 from gaussianmlr.paper.strips import LABELS, SHOWN
 from gaussianmlr.paper.tables import METHODS
 
@@ -23,21 +32,22 @@ ABOUT = (
 
 
 def draw(studio: Studio) -> list[Path]:
-    """One page a label with a strip a method, and the numbers; only the latter without pictures."""
+    """One page per label with one strip per method, and the numbers; without pictures, only the numbers."""
     written, rows = [], []
     probes = studio.probes("nsid", "extracted")
     files = studio.files("nsid")
     for label in LABELS:
         strips = {one: (probe or {}).get(label) for one, probe in probes.items()}
-        found = {one: studio.head("nsid", one, strip) for one, strip in strips.items()}
-        rows += [row | {"label": label, **(strips[one] or {})} for one, row in found.items()]
+        rows += [
+            studio.row("nsid", one, strip) | {"label": label, **(strip or {})}
+            for one, strip in strips.items()
+        ]
         if files and any(strips.values()):
-            states = {one: row["state"] for one, row in found.items()}
-            written.append(studio.save(_page(label, files, strips, states), f"extracted-{label}"))
+            written.append(studio.save(_page(studio, label, files, strips), f"extracted-{label}"))
     return [*written, *studio.save_numbers("extracted", rows, ABOUT)]
 
 
-def _page(label: str, files: dict[str, Path], strips: dict[One, Any], states: dict[One, str]) -> Any:
+def _page(studio: Studio, label: str, files: dict[str, Path], strips: dict[One, Any]) -> Any:
     figure, axes = sheet(len(strips), SHOWN, (15, 1.75 * len(strips) + 0.8))
     for row, ((method, supervision), strip) in enumerate(strips.items()):
         name = f"{METHODS[method]}\n{supervision}"
@@ -45,7 +55,7 @@ def _page(label: str, files: dict[str, Path], strips: dict[One, Any], states: di
         for column in range(SHOWN):
             panel = axes[row, column]
             if strip is None:
-                say_why_empty(panel, states[method, supervision])
+                say_why_empty(panel, studio.missing("nsid", (method, supervision)))
                 continue
             if column >= len(strip["ids"]):
                 panel.set_visible(False)
@@ -60,12 +70,8 @@ def _page(label: str, files: dict[str, Path], strips: dict[One, Any], states: di
             panel.spines[:].set_color(COLOURS[2] if people > 0 else "#cccccc")
             panel.spines[:].set_linewidth(2)
             panel.set_title(f"{strip['scores'][column]:.2f}   ({people:.1f})", fontsize=8)
-    figure.suptitle(
-        f"{label}: pictures at equal steps of the score, least to most significant "
-        "(in brackets: mean rank by people; green frame: above 0)",
-        fontsize=12,
-        color=INK,
-    )
+    about = "pictures at equal steps of the score, least to most significant"
+    heading(figure, f"{label}: {about} (in brackets: mean rank by people; green frame: above 0)", 12)
     return figure
 
 

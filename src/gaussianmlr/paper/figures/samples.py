@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gaussianmlr._utils.files import aside
 from gaussianmlr.data import SETTINGS, RankedMNIST, contact_sheet
-from gaussianmlr.files import aside
-from gaussianmlr.paper.figures._studio import Studio
+from gaussianmlr.paper.figures.shared import Studio
 from gaussianmlr.paper.plans import SMALL
 
 __all__ = ["draw"]
@@ -17,7 +17,7 @@ COLUMNS, ROWS = 4, 2
 
 
 def draw(studio: Studio) -> list[Path]:
-    """Two sheets, and the truth about their images."""
+    """Two sheets, and the true orders of their images."""
     digits = studio.digits
     family = [name for name in SETTINGS if name != SMALL]
     written = []
@@ -37,15 +37,10 @@ def _truth(name: str, count: int, digits: Any) -> list[dict[str, Any]]:
     found = []
     for number, order in enumerate(data.texts(batch.ranks)):
         there = [digit for digit in range(10) if batch.ranks[number, digit] > 0]
-        found.append(
-            {
-                "dataset": name,
-                "image": number,
-                "order": order,
-                "scale": {str(digit): round(float(batch.scale[number, digit]), 4) for digit in there},
-                "brightness": {
-                    str(digit): round(float(batch.brightness[number, digit]), 4) for digit in there
-                },
-            }
+        scale, brightness = (
+            {str(digit): round(float(part[number, digit]), 4) for digit in there}
+            for part in (batch.scale, batch.brightness)
         )
+        row = {"dataset": name, "image": number, "order": order}
+        found.append({**row, "scale": scale, "brightness": brightness})
     return found

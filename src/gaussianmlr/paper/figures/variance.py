@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gaussianmlr.paper.figures._studio import COLOURS, INK, Studio, legend_of, quiet, say_why_empty, sheet
+from gaussianmlr.paper.figures.shared import (
+    COLOURS,
+    INK,
+    Studio,
+    heading,
+    legend_of,
+    quiet,
+    say_why_empty,
+    sheet,
+)
 from gaussianmlr.paper.plans import VARIANCES
-from gaussianmlr.paper.probing import GAUGES
+from gaussianmlr.paper.probes import GAUGES
 
 __all__ = ["draw"]
 
@@ -24,14 +33,12 @@ ABOUT = (
 def draw(studio: Studio) -> list[Path]:
     """One page for the five sets, and its numbers."""
     probes = {dataset: studio.probe(dataset, *ONE, "adjusting") for dataset in VARIANCES}
-    rows = [studio.head(dataset, ONE, probe) | _numbers(probe) for dataset, probe in probes.items()]
+    rows = [studio.row(dataset, ONE, probe, _numbers) for dataset, probe in probes.items()]
     pages = [studio.save(_page(probes, rows), "variance")] if any(probes.values()) else []
     return [*pages, *studio.save_numbers("variance", rows, ABOUT)]
 
 
 def _numbers(probe: Any) -> dict[str, Any]:
-    if probe is None:
-        return {}
     found = {"sequences": probe["sequences"]}
     for gauge in GAUGES:
         numbers = probe[gauge]["variance"]
@@ -57,11 +64,7 @@ def _page(probes: dict[str, Any], rows: list[dict[str, Any]]) -> Any:
             quiet(panel)
     legend_of(figure, ("first digit: gains", "second: keeps", "third: loses"))
     count = next(probe["sequences"] for probe in probes.values() if probe)
-    figure.suptitle(
-        "Log-variance that GaussianMLR (strong) predicts along adjusting sequences, frame by frame: "
-        f"median and quartiles of {count}",
-        fontsize=13,
-        color=INK,
-    )
+    about = "Log-variance that GaussianMLR (strong) predicts along adjusting sequences, frame by frame"
+    heading(figure, f"{about}: median and quartiles of {count}")
     figure.supylabel("log-variance", fontsize=10)
     return figure

@@ -1,0 +1,1 @@
+"""Shared utilities: atomic files, bounded reading, JSON, progress, provenance, checked arrays."""

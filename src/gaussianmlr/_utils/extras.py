@@ -1,0 +1,59 @@
+"""Optional packages: one clear message that names the extra which brings what is missing."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from gaussianmlr.errors import DataError
+
+__all__ = ["require"]
+
+_EXTRAS = {
+    "PIL": "images",
+    "fastapi": "pages",
+    "jinja2": "report",
+    "kornia": "images",
+    "matplotlib": "plots",
+    "mlxtend": "ranked-mnist",
+    "python_multipart": "pages",
+    "numba": "ranked-mnist",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
+    "prometheus_client": "pages",
+    "pyarrow": "parquet",
+    "uvicorn": "pages",
+}
+_DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "python_multipart": "python-multipart",
+    "prometheus_client": "prometheus-client",
+}
+
+
+def require(what: str, *modules: str, extra: str | None = None) -> None:
+    """Refuse to begin what optional packages are missing for.
+
+    Parameters
+    ----------
+    what : str
+        What needs them, as a sentence begins: ``"a report"``.
+    *modules : str
+        Modules to be imported.
+    extra : str, optional
+        The extra that brings all of them; each one's own if left out.
+
+    Raises
+    ------
+    DataError
+        Where one cannot be imported, with the command that installs the extra.
+
+    Examples
+    --------
+    >>> require("a plot", "matplotlib")
+    """
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        packages = ", ".join(_DISTRIBUTIONS.get(name, name) for name in missing)
+        extras = extra or ",".join(sorted({_EXTRAS[name] for name in missing}))
+        raise DataError(f"{what} needs {packages}: pip install 'gaussianmlr[{extras}]'")

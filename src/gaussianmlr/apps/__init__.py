@@ -1,0 +1,1 @@
+"""Web applications: `serve`, `play` and `annotate`, and what they share in `web`."""

@@ -1,0 +1,1 @@
+"""A page where people move digits and see what models say."""

@@ -1,0 +1,1 @@
+"""Shared parts of all pages: application, access control, limits, server."""

@@ -1,0 +1,149 @@
+"""The command `gmlr`: parse, call, print. Everything heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gaussianmlr._version import __version__
+from gaussianmlr.cli.annotate import annotate_command, answers_app
+from gaussianmlr.cli.compare import compare_command
+from gaussianmlr.cli.data import app as data_app
+from gaussianmlr.cli.evaluate import evaluate_command
+from gaussianmlr.cli.export import export_command
+from gaussianmlr.cli.info import info_command
+from gaussianmlr.cli.options import AsJson, Quiet, print_json, resumable
+from gaussianmlr.cli.play import play_command
+from gaussianmlr.cli.predict import predict_command
+from gaussianmlr.cli.report import report_command
+from gaussianmlr.cli.reproduce import reproduce_command
+from gaussianmlr.cli.serve import serve_command
+from gaussianmlr.cli.train import train_command
+
+app = typer.Typer(
+    name="gmlr",
+    help="Multi-label ranking: which labels apply, in which order of significance, and how sure.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("train")(train_command)
+app.command("compare")(compare_command)
+app.command("evaluate")(evaluate_command)
+app.command("predict")(predict_command)
+app.command("export")(export_command)
+app.command("info")(info_command)
+app.command("report")(report_command)
+app.command("serve")(serve_command)
+app.command("play")(play_command)
+app.command("reproduce")(reproduce_command)
+app.command("annotate")(annotate_command)
+app.add_typer(answers_app, name="annotations")
+app.add_typer(data_app, name="data")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gmlr {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of user errors too.")] = False,
+) -> None:
+    if debug:
+        os.environ["GAUSSIANMLR_DEBUG"] = "1"
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for models, numbers and the picture.")] = Path("demo"),
+    images: Annotated[int, typer.Option(help="Training images per epoch.")] = 2_500,
+    epochs: Annotated[int, typer.Option(help="Epochs.")] = 6,
+    quiet: Quiet = False,
+) -> None:
+    """Train on small canvases of embedded digits, and show the predictions. Two to three minutes."""
+    from gaussianmlr._utils.display import metrics_table
+    from gaussianmlr.cli import demo as demonstration
+
+    with resumable(f"stopped; the same command resumes from {out}", quiet) as watcher:
+        outcome = demonstration.run(out, images=images, epochs=epochs, watcher=watcher, say=watcher.note)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+    typer.echo("\nOn 1,000 images of digits that neither model has seen, in percent:\n")
+    typer.echo(
+        metrics_table({"order known (strong)": outcome.strong, "relevance alone (weak)": outcome.weak})
+    )
+    typer.echo(
+        "\n(order of positives: tau-b among the digits that are there, which relevance alone cannot teach)\n"
+        f"\nThe picture: {out / 'demo.png'} shows images, true and found orders, and one curve per digit.\n"
+        f"The model:   {out / 'strong' / 'model'}; load it with gaussianmlr.load.\n"
+        "\nTry next:\n"
+        "  gmlr data show gray-s        look at the paper's data\n"
+        "  gmlr train gray-s --size 6000 --out runs/gray   train on it\n"
+        "  gmlr methods                 see the rivals\n"
+        "  docs/orders.md               use your own rankings"
+    )
+
+
+@app.command()
+def methods(as_json: AsJson = False) -> None:
+    """List the methods: what they learn, their settings and supervision."""
+    import dataclasses
+
+    from gaussianmlr.methods import available, make
+
+    known = [make(name) for name in available()]
+    if as_json:
+        rows = [
+            {
+                "name": method.name,
+                "settings": method.settings(),
+                "supervisions": list(method.supervisions),
+                "outputs": [dataclasses.asdict(output) for output in method.outputs],
+                "stages": [stage.name for stage in method.stages],
+            }
+            for method in known
+        ]
+        print_json(rows)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "what it is", "supervision", "settings", box=None, header_style="bold")
+    for method in known:
+        about = (type(method).__doc__ or "").strip().partition("; loss")[0].partition("\n")[0]
+        settings = {key: value for key, value in method.settings().items() if key != "supervision"}
+        table.add_row(
+            method.name,
+            about.replace("`", ""),
+            ", ".join(method.supervisions),
+            ", ".join(f"{key}={value}" for key, value in settings.items()),
+        )
+    Console().print(table)
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one message on standard error and exit code 2."""
+    from gaussianmlr.errors import DataError
+
+    try:
+        app()
+    except (DataError, OSError) as error:
+        if os.environ.get("GAUSSIANMLR_DEBUG"):
+            raise
+        text = str(error)
+        if isinstance(error, OSError):
+            text = (f"{error.filename}: " if error.filename else "") + (error.strerror or text)
+        print(f"gmlr: {text}", file=sys.stderr)
+        sys.exit(2)

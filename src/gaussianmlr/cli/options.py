@@ -1,0 +1,165 @@
+"""Options and steps that several commands share."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gaussianmlr._utils.strict_json import dumps
+
+if TYPE_CHECKING:
+    from gaussianmlr._utils.progress import ConsoleWatcher
+
+
+def _trusted(context: typer.Context, names: list[str] | None) -> list[str] | None:
+    if names and not context.resilient_parsing:
+        from gaussianmlr._utils.trust import allow, trust
+        from gaussianmlr.nn.backbones.registry import is_adapted
+
+        for name in names:
+            allow(name) if is_adapted(name) else trust(name)
+    return names
+
+
+def named(value: Any) -> Any:
+    """Let names of code, ``package.module:Class``, be found in the current folder; returns them unchanged."""
+    names = [value] if isinstance(value, str) else value or ()
+    if any(":" in name for name in names):
+        from gaussianmlr._utils.trust import see_current_folder
+
+        if any(_is_outside(name.strip()) for text in names for name in text.split(",")):
+            see_current_folder()
+    return value
+
+
+def _named_by_settings(texts: list[str] | None) -> list[str] | None:
+    named([text.partition("=")[2] for text in texts or () if re.match(r"\s*(method|backbone)\s*=", text)])
+    return texts
+
+
+def _is_outside(name: str) -> bool:
+    """Whether a name is external code, not a model of a zoo or a method with its supervision.
+
+    Examples
+    --------
+    >>> [_is_outside(name) for name in ("gmlr:weak", "hf:microsoft/resnet-18", "mine:Mine:weak", "mine:Mine")]
+    [False, False, True, True]
+    """
+    from gaussianmlr.nn.backbones.registry import is_adapted
+
+    return ":" in re.sub(":(strong|weak|both)$", "", name) and not is_adapted(name)
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A Ranked MNIST set such as gray-s, a table, a manifest of pictures or a folder with one."
+    ),
+]
+RecipeFile = Annotated[Path | None, typer.Option(help="TOML or JSON with any settings of the training.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="One setting, field=value or field.key=value; repeatable.",
+        callback=_named_by_settings,
+    ),
+]
+Backbone = Annotated[
+    str | None,
+    typer.Option(
+        help="fast, resnet18, mlp, efficientnet-lite0, hf:NAME, timm:NAME, or package.module:factory.",
+        callback=named,
+    ),
+]
+Epochs = Annotated[int | None, typer.Option(help="Passes over the training data.")]
+Size = Annotated[int | None, typer.Option(help="Ranked MNIST: training images per epoch.")]
+Digits = Annotated[str, typer.Option(help="Ranked MNIST: auto, mnist, embedded, or a folder with MNIST.")]
+ImageSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=4_096,
+        help="Pictures: height and width; by default the backbone's own.",
+    ),
+]
+Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); by default found out.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(help="The labels there should be, separated by commas; any other is an error."),
+]
+Threshold = Annotated[float | None, typer.Option(help="Read label columns as grades: relevant above this.")]
+Tolerance = Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")]
+Accelerator = Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A module of yours whose methods and backbones files may name; it is imported, also from the "
+        "current folder. Repeatable.",
+        callback=_trusted,
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="CSV for spreadsheets: texts that begin with = + - @ get an apostrophe in front.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+ModelFolder = Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Instances per batch.")]
+Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback needs --token.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen at; 0 takes a free one.")]
+Token = Annotated[
+    str | None,
+    typer.Option(envvar="GMLR_TOKEN", help="Token that requests must send: 'Authorization: Bearer TOKEN'."),
+]
+
+
+def need_pages(what: str) -> None:
+    """Name the missing packages of the extra `pages`, and how to install them."""
+    from gaussianmlr._utils.extras import require
+
+    require(what, "fastapi", "uvicorn", "python_multipart", "prometheus_client")
+
+
+def print_json(value: Any) -> None:
+    """Print JSON on standard output, in ASCII where its encoding cannot show the text."""
+    text = dumps(value, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = dumps(value, indent=2)
+    typer.echo(text)
+
+
+@contextmanager
+def resumable(said: str, quiet: bool, *, lines: bool = True) -> Iterator[ConsoleWatcher]:
+    """Show progress; on Ctrl-C or SIGTERM, stop so that training can be resumed, and print `said`."""
+    from gaussianmlr._utils.memory import keep_freed_memory
+    from gaussianmlr._utils.progress import ConsoleWatcher
+    from gaussianmlr._utils.signals import stoppable
+
+    keep_freed_memory()
+    watcher = ConsoleWatcher(quiet, lines)
+    with stoppable(said), closing(watcher):
+        yield watcher
+
+
+def listed(labels: str | None) -> list[str] | None:
+    """The labels of `--labels`, if it is given.
+
+    Examples
+    --------
+    >>> listed("sky, sea"), listed(None)
+    (['sky', 'sea'], None)
+    """
+    return None if labels is None else [label.strip() for label in labels.split(",")]

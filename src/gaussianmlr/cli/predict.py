@@ -1,0 +1,161 @@
+"""`gmlr predict`: predictions for pictures, folders, tables or standard input."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gaussianmlr.cli.options import BatchSize, EscapeFormulas, ModelFolder, Trust
+
+if TYPE_CHECKING:
+    from gaussianmlr.inference.predict import Predictions
+    from gaussianmlr.inference.streams import Bad
+    from gaussianmlr.inference.writers import Writer
+
+
+class FormatName(StrEnum):
+    """The forms predictions are written in."""
+
+    text = "text"
+    csv = "csv"
+    jsonl = "jsonl"
+    parquet = "parquet"
+
+
+class OnError(StrEnum):
+    """What happens to an instance that cannot be used."""
+
+    skip = "skip"
+    stop = "stop"
+
+
+class Engine(StrEnum):
+    """Where predictions are made."""
+
+    local = "local"
+    ray = "ray"
+
+
+def predict_command(
+    model: ModelFolder,
+    inputs: Annotated[
+        list[str], typer.Argument(help="Pictures, folders, manifests, tables; - reads standard input.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="File to write; standard output by default.")] = None,
+    form: Annotated[
+        FormatName | None, typer.Option("--format", help="By default from the file name, else text.")
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Also give what is certain of each order with this probability."),
+    ] = None,
+    calibrated: Annotated[
+        bool,
+        typer.Option(
+            "--calibrated/--uncalibrated",
+            help="Probabilities at the temperatures fitted after training, or as learned.",
+        ),
+    ] = True,
+    on_error: Annotated[
+        OnError, typer.Option(help="Skip instances that cannot be used, or stop.")
+    ] = OnError.skip,
+    batch_size: BatchSize = 64,
+    engine: Annotated[
+        Engine, typer.Option(help="This process, or the machines of a Ray cluster (needs gaussianmlr[ray]).")
+    ] = Engine.local,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="Ray cluster to join: auto or HOST:PORT; by default one is started for the run."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With Ray: concurrent batches; by default one per core.")
+    ] = None,
+    trust: Trust = None,
+    escape_formulas: EscapeFormulas = False,
+) -> None:
+    """Predict orders, significances and probabilities.
+
+    Examples: `gmlr predict runs/photos holiday/ --out found.csv`, `gmlr predict runs/hikes - < new.csv`,
+    `gmlr predict runs/photos a.jpg b.jpg --format jsonl --confidence 0.9`.
+
+    Exit code: 0 all predicted, 1 some could not be used and were skipped, 2 something to fix.
+    """
+    from gaussianmlr.errors import DataError
+    from gaussianmlr.inference.matching import open_model
+    from gaussianmlr.inference.predict import predict
+    from gaussianmlr.inference.streams import stream
+    from gaussianmlr.inference.writers import format_of
+
+    if engine is Engine.local and (ray_address is not None or workers is not None):
+        raise DataError("--ray-address and --workers are for --engine ray")
+    chosen = format_of(out, None if form is None else form.value)
+    if escape_formulas and chosen != "csv":
+        raise DataError(f"--escape-formulas is for --format csv, not {chosen}")
+    if out is not None and out.is_file() and any(Path(one).is_file() and out.samefile(one) for one in inputs):
+        raise DataError(f"{out} is what is read; choose another name for --out")
+    loaded = open_model(model)
+    if not calibrated:
+        loaded.calibration = None
+    skipped = 0
+
+    def report(bad: Bad) -> None:
+        nonlocal skipped
+        skipped += 1
+        typer.echo(f"skipped {bad.name}: {bad.reason}", err=True)
+
+    settings: Any = {
+        "batch_size": batch_size,
+        "confidence": confidence,
+        "bad": report if on_error is OnError.skip else None,
+    }
+    if engine is Engine.ray:
+        from gaussianmlr.inference.cluster import LOCAL, predict_on_ray
+
+        settings |= {"standard_input": sys.stdin, "address": ray_address or LOCAL, "workers": workers}
+        found = predict_on_ray(loaded, inputs, **settings)
+    else:
+        found = predict(loaded, stream(inputs, loaded.inputs, sys.stdin), **settings)
+    done = _write(found, out, chosen, loaded.labels, escape_formulas)
+    if out is not None:
+        typer.echo(f"{out}: {done:,} predicted", err=True)
+    if skipped:
+        typer.echo(f"{skipped:,} skipped", err=True)
+        raise typer.Exit(1)
+
+
+def _write(
+    found: Iterable[Predictions], out: Path | None, form: str, labels: tuple[str, ...], escape_formulas: bool
+) -> int:
+    from functools import partial
+
+    from gaussianmlr._utils.files import aside
+    from gaussianmlr.inference.writers import make_writer
+
+    make = partial(make_writer, form, labels=labels, escape_formulas=escape_formulas)
+    results = sys.stdout
+    # Only results go to standard output; Ray also prints there.
+    with contextlib.redirect_stdout(sys.stderr):
+        if out is None:
+            return _pour(found, make(results))
+        with aside(out) as part:
+            if form == "parquet":
+                return _pour(found, make(part))
+            with part.open("w", encoding="utf-8", newline="") as text:
+                return _pour(found, make(text))
+
+
+def _pour(found: Iterable[Predictions], writer: Writer) -> int:
+    done = 0
+    try:
+        for batch in found:
+            writer.write(batch)
+            done += len(batch.names)
+    finally:
+        writer.close()
+    return done

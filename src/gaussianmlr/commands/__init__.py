@@ -1,1 +1,0 @@
-"""The larger commands of `gmlr`, one module each: parse, call, print."""

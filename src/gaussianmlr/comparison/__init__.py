@@ -1,0 +1,1 @@
+"""Comparisons: participants on the same splits with the same budget, paired tests, a verdict."""

@@ -1,0 +1,142 @@
+"""What a check found: data, statistics and problems, shown as text or as a plot."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gaussianmlr.data.checks.plot import plot
+from gaussianmlr.data.dataset import RankedData
+from gaussianmlr.data.problems import Problem
+from gaussianmlr.data.recognise import Kind
+from gaussianmlr.errors import DataError
+
+_WIDEST = 60  # characters of a label
+_KINDS = {
+    "table": "a table",
+    "images": "a manifest of pictures",
+    "nsid": "NSID",
+    "avdp": "AVDP",
+    "export": "an export of Ranked MNIST",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What `check` found.
+
+    Parameters
+    ----------
+    path : str
+        What was checked.
+    kind : {"table", "images", "nsid", "avdp", "export"}
+        What it was read as.
+    problems : tuple of Problem
+        Each with `kind`, `where`, `message` and `severity` (``"error"`` or ``"warning"``).
+    notes : tuple of str
+        Decisions of the reader, and why.
+    statistics : dict
+        See `RankedData.describe`; with ``rankers.agreement`` if there are several rankers.
+    data : RankedData or None
+        What can be used as it is.
+    """
+
+    path: str
+    kind: Kind
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    statistics: dict[str, Any]
+    data: RankedData | None
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """Problems that must be fixed."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """Problems that should be looked at."""
+        return tuple(problem for problem in self.problems if problem.severity == "warning")
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors."""
+        return not self.errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the data, ready for JSON."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "ok": self.ok,
+            "problems": [asdict(problem) for problem in self.problems],
+            "notes": list(self.notes),
+            "statistics": self.statistics,
+        }
+
+    def plot(self, file: str | os.PathLike[str]) -> None:
+        """Draw the statistics into a PNG."""
+        if self.data is None:
+            raise DataError(f"{self.path}: nothing to draw, no instance can be used")
+        plot(self.data, self.statistics, file)
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+
+def _text(report: Report) -> str:
+    """Every problem and the statistics."""
+    lines = [f"{report.path}: {_KINDS[report.kind]}"]
+    if report.statistics:
+        lines += _summary(report.statistics)
+        lines += _label_table(report.statistics["labels"])
+    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"{problem.severity}: {problem}" for problem in (*report.errors, *report.warnings)]
+    lines.append(f"{_count(len(report.errors), 'error')}, {_count(len(report.warnings), 'warning')}")
+    return "\n".join(lines)
+
+
+def _summary(found: dict[str, Any]) -> list[str]:
+    positives = found["positives"]
+    what = _count(found["instances"], "instance")
+    if found["kind"] != "orders":
+        what += f" of {_count(found['features'], 'feature')}" if "features" in found else " (pictures)"
+    if found["splits"]:
+        what += ": " + ", ".join(f"{name or '(none)'} {count:,}" for name, count in found["splits"].items())
+    lines = [
+        what,
+        f"relevant labels per instance: {positives['min']} to {positives['max']}, "
+        f"mean {positives['mean']:.2f}; with ties {found['ties']:,}, "
+        f"with none {found['empty']:,}; unknown cells {found['unknown']:,}",
+    ]
+    rankers = found.get("rankers")
+    if rankers:
+        counts = rankers["an_instance"]
+        lines.append(f"{_count(rankers['count'], 'ranker')}, {counts['min']} to {counts['max']} per instance")
+        agreed = rankers.get("agreement")
+        if agreed:
+            rest = agreed["against_rest"]
+            lines[-1] += (
+                f"; one against the rest: tau-b {100 * rest['tau_b']:.1f}, F1 {100 * rest['f1']:.1f}; "
+                f"two rankers: tau-b {100 * agreed['pairwise_tau_b']:.1f}"
+            )
+    return lines
+
+
+def _label_table(labels: dict[str, dict[str, Any]]) -> list[str]:
+    names = {name: name if len(name) <= _WIDEST else f"{name[: _WIDEST - 3]}..." for name in labels}
+    width = max([len("label"), *map(len, names.values())])
+    lines = [f"  {'label':<{width}}  relevant   share   first  mean place  unknown"]
+    for name, label in labels.items():
+        share = "-" if label["share"] is None else f"{100 * label['share']:.1f} %"
+        place = "-" if label["mean_place"] is None else f"{label['mean_place']:.2f}"
+        lines.append(
+            f"  {names[name]:<{width}}  {label['relevant']:>8,}  {share:>6}  {label['first']:>6.0f}"
+            f"  {place:>10}  {label['unknown']:>7,}"
+        )
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{f'{number:,}' if number else 'no'} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,281 @@
+"""Checks a data set: lists all problems at once, with statistics."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaussianmlr._utils.progress import progress
+from gaussianmlr.data.checks.exports import assemble_export
+from gaussianmlr.data.checks.report import Report
+from gaussianmlr.data.checks.slips import check_slips
+from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
+from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.readers.assembly import Grading
+from gaussianmlr.data.readers.avdp import assemble_avdp
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
+from gaussianmlr.data.readers.images import MAX_PIXELS, open_image, read_image
+from gaussianmlr.data.readers.manifests import assemble_images
+from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
+from gaussianmlr.data.readers.parts import LABEL_PREFIX, check_wanted
+from gaussianmlr.data.readers.tables import array_frame, assemble, read_table
+from gaussianmlr.data.recognise import Kind, recognise
+from gaussianmlr.data.splits import left_out, unknown_splits
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.rankers import agreement
+
+_PARTS = {"split": "split", "weight": "weight", "ranker": "ranker"}
+
+
+def check(
+    path: str | os.PathLike[str],
+    *,
+    labels: Sequence[str] | None = None,
+    threshold: float | None = None,
+    tolerance: float = 0.0,
+    max_pixels: int = MAX_PIXELS,
+    workers: int | None = None,
+    shown: bool = False,
+) -> Report:
+    r"""List every problem of a data set, and its statistics.
+
+    Errors: orders, cells and pictures that cannot be read, labels that are not listed, an image or
+    id named twice, the same picture or features in two splits, a table without features. Warnings: the
+    same picture or features twice in one split, constant feature columns, labels that apply never or
+    always, labels that were probably mistyped, splits that training does not know, animations.
+
+    Parameters
+    ----------
+    path : path-like
+        A table, a manifest of pictures or a folder with one, NSID, AVDP, or what `export_sets` wrote; folders
+        may be archives.
+    labels : sequence of str, optional
+        The known labels; any other is an error.
+    threshold, tolerance : float
+        Read label columns as grades, as in `read_table`.
+    max_pixels : int
+        Larger pictures are an error.
+    workers : int, optional
+        Threads that read pictures; the number of processors if left out.
+    shown : bool
+        Draw a progress bar on standard error.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    DataError
+        Where nothing can be said: no such file, no orders in it, rows of other lengths than the header,
+        options that cannot be meant.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from gaussianmlr.data import check
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pathlib.Path(folder, "hills.csv")
+    ...     _ = table.write_text("height,ranking\n3.1,mountain > sky\nhigh,sky >\n0.3,sky\n")
+    ...     report = check(table)
+    >>> for problem in report.problems:
+    ...     print(problem.severity, problem)
+    error row 1: 'sky >': empty bucket at the end; a label must stand there
+    error row 1: 'high' in column 'height'; expected a number
+    warning label 'sky': applies to every instance; there is nothing to learn but its place
+    """
+    given = Path(path)
+    check_wanted(labels)
+    grading = Grading(threshold, tolerance)
+    kind, root, notes = recognise(given)
+    problems = Problems()
+    data: RankedData | None
+    try:
+        if kind == "export":
+            data, digests = assemble_export(root, problems)
+            _check_twins(data, digests, "image", problems)
+        else:
+            data = _read(kind, root, problems, labels, grading)
+    except DataError:
+        if not problems:
+            raise
+        data = None  # no row is left; the problems say why
+    if data is not None:
+        if kind == "table" and data.kind == "orders":
+            problems.add("feature", data.source, ORDERS_ALONE)
+        _check_inputs(data, problems, max_pixels, workers, shown)
+        _check_labels(data, problems)
+        if labels is None and kind in ("table", "images"):
+            check_slips(data, problems)
+        _check_splits(data, problems)
+    return Report(
+        path=str(given),
+        kind=kind,
+        problems=tuple(problems),
+        notes=(*notes, *(() if data is None else data.notes)),
+        statistics={} if data is None else _statistics(data),
+        data=data,
+    )
+
+
+def _read(
+    kind: Kind, root: Path, problems: Problems, labels: Sequence[str] | None, grading: Grading
+) -> RankedData:
+    if kind == "nsid":
+        return assemble_nsid(root, problems, orders_only=not pictures_of(root))
+    if kind == "avdp":
+        return assemble_avdp(root, problems)
+    settings: dict[str, Any] = {"labels": labels, "grading": grading}
+    settings |= {"ranking": "ranking", "aggregate": "mean_rank"}
+    if kind == "images":
+        return assemble_images(
+            root, root.parent, problems, image="image", parts=_PARTS, allow_outside=False, **settings
+        )
+    settings |= {"features": None, "parts": {**_PARTS, "id": "id"}}
+    if suffix_of(root) in FRAME_SUFFIXES:
+        return assemble(root, problems, **settings)
+    try:
+        return read_table(root, labels=labels, threshold=grading.threshold, tolerance=grading.tolerance)
+    except DataError:
+        frame = array_frame(root, labels)
+        if frame is None:  # the shapes are wrong, which the reader reported
+            raise
+        if suffix_of(root) == ".mat":
+            settings["grading"] = Grading(grading.threshold or 0.0, grading.tolerance)
+        settings["labels"] = None
+        return replace(assemble(frame, problems, **settings), source=root.name)
+
+
+class _Seen(NamedTuple):
+    digest: bytes | None
+    trouble: str
+    frames: int
+
+
+def _unread(problems: Problems, kind: str) -> set[str]:
+    """The columns of a kind that could not be read and hold placeholders."""
+    return {one.where for one in problems if one.kind == kind and one.where.startswith("column ")}
+
+
+def _check_inputs(
+    data: RankedData, problems: Problems, max_pixels: int, workers: int | None, shown: bool
+) -> None:
+    assert data.ids is not None  # RankedData fills them in
+    if data.features is not None:
+        unread = _unread(problems, "feature")
+        constant = np.flatnonzero((data.features == data.features[:1]).all(axis=0)) if len(data) > 1 else ()
+        for column in map(int, constant):
+            name = str(column) if data.feature_names is None else data.feature_names[column]
+            value = data.features[0, column]
+            if f"column {name!r}" not in unread:
+                problems.add("feature", f"column {name!r}", f"is {value:g} in every row", "warning")
+        if not unread:  # unreadable columns are not compared
+            rows = np.ascontiguousarray(data.features)
+            _check_twins(data, [hashlib.sha256(row.tobytes()).digest() for row in rows], "row", problems)
+    if data.images is None:
+        return
+    seen = _look(data.images, max_pixels, workers, shown)
+    for name, image, found in zip(data.ids, data.images, seen):
+        if found.trouble:
+            problems.add("image", name, found.trouble.removeprefix(f"{image}: "))
+        elif found.frames > 1:
+            problems.add("image", name, f"holds {found.frames} pictures; the first is used", "warning")
+    _check_twins(data, [found.digest for found in seen], "image", problems)
+
+
+def _look(images: Iterable[Path], max_pixels: int, workers: int | None, shown: bool) -> list[_Seen]:
+    """Read every picture, in threads: decoders release the interpreter's lock."""
+    files = list(images)
+    with (
+        progress("reading pictures", len(files), shown=shown) as done,
+        ThreadPoolExecutor(workers or min(8, os.cpu_count() or 1)) as pool,
+    ):
+        seen = []
+        for found in pool.map(lambda file: _look_at(file, max_pixels), files):
+            seen.append(found)
+            done(1)
+    return seen
+
+
+def _look_at(file: Path, max_pixels: int) -> _Seen:
+    try:
+        read_image(file, max_pixels=max_pixels)
+        with open_image(file) as image:
+            # Phone cameras add a second view of the same scene (MPO); that is not an animation.
+            frames = 1 if image.format == "MPO" else int(getattr(image, "n_frames", 1))
+        return _Seen(hashlib.sha256(file.read_bytes()).digest(), "", frames)
+    except (DataError, OSError) as error:
+        return _Seen(None, str(error), 0)
+
+
+def _check_twins(data: RankedData, digests: Sequence[bytes | None], what: str, problems: Problems) -> None:
+    """Report inputs that occur twice: an error in two splits, a warning in one."""
+    assert data.ids is not None
+    groups: dict[bytes, list[int]] = defaultdict(list)
+    for number, digest in enumerate(digests):
+        if digest is not None:
+            groups[digest].append(number)
+    for first, *others in groups.values():
+        for other in others:
+            where, message = f"{what} {data.ids[other]!r}", f"is the same as {data.ids[first]!r}"
+            if data.split is not None and data.split[first] != data.split[other]:
+                splits = f"in {str(data.split[other])!r} instead of {str(data.split[first])!r}"
+                problems.add("leak", where, f"{message}, but {splits}")
+            else:
+                problems.add("duplicate", where, message, "warning")
+
+
+def _check_labels(data: RankedData, problems: Problems) -> None:
+    unread = _unread(problems, "order")
+    relevant, known = (data.ranks > 0).sum(axis=0), (data.ranks >= 0).sum(axis=0)
+    for label, applies, said in zip(data.labels, relevant.tolist(), known.tolist()):
+        where = f"label {shorten(label)}"
+        if {f"column {label!r}", f"column {LABEL_PREFIX + label!r}"} & unread:
+            continue
+        if said == 0:
+            problems.add("label", where, "is unknown everywhere", "warning")
+        elif applies == 0:
+            problems.add("label", where, "never applies", "warning")
+        elif applies == said:
+            message = "applies to every instance; there is nothing to learn but its place"
+            problems.add("label", where, message, "warning")
+
+
+def _check_splits(data: RankedData, problems: Problems) -> None:
+    unknown = unknown_splits(data)
+    unknown.pop("", None)  # NSID's images of no part, which its notes count
+    if unknown:
+        problems.add("split", "split", left_out(unknown, len(data)), "warning")
+
+
+def _statistics(data: RankedData) -> dict[str, Any]:
+    found = data.describe()
+    if data.by_ranker is not None and data.by_ranker.shape[1] > 1:
+        found["rankers"]["agreement"] = _agreement(data)
+    return found
+
+
+def _agreement(data: RankedData) -> dict[str, Any] | None:
+    assert data.by_ranker is not None
+    assert data.rankers is not None
+    try:
+        agreed = agreement(data.by_ranker)
+    except DataError:  # no two rankers share an instance
+        return None
+    each = {
+        name: None if np.isnan(value) else float(value)
+        for name, value in zip(data.rankers, agreed.tau_b_of_ranker)
+    }
+    return {
+        "against_rest": agreed.against_rest,
+        "tau_b_of_ranker": each,
+        "pairwise_tau_b": agreed.pairwise_tau_b,
+    }

@@ -1,0 +1,289 @@
+"""Batches for training, determined by seed and epoch, whatever the number of processes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from gaussianmlr.data.inputs import Inputs, scaled
+from gaussianmlr.errors import DataError
+
+__all__ = ["Arrays", "Batch", "RankedSet", "batches", "epoch_order", "ranked_rows"]
+
+
+class RankedSet(Protocol):
+    """A map-style data set: item i is ``(input, ranks)`` or ``(input, ranks, weight)``.
+
+    Whole batches are read by ``tensors(indices)`` or ``tensors_at(indices, epoch)`` if the set has either,
+    which is faster.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Batch(NamedTuple):
+    """A process's share of a batch."""
+
+    inputs: Tensor
+    ranks: Tensor
+    weights: Tensor | None
+    whole: int  # instances in the batch of all processes together
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Inputs and ranks that are in memory, as a data set.
+
+    Parameters
+    ----------
+    inputs : array or tensor [N, ...]
+        Features, or images.
+    ranks : array or tensor [N, K], or [N, R, K]
+        Ranks; of several rankers, one of those who ordered the instance is drawn per epoch.
+    weights : array or tensor [N], optional
+        Weights of instances.
+    seed : int
+        Seed of that draw.
+
+    Examples
+    --------
+    >>> data = Arrays(np.zeros((5, 3), np.float32), np.ones((5, 2), int))
+    >>> inputs, ranks = data.tensors([0, 4])
+    >>> inputs.shape, ranks.shape
+    (torch.Size([2, 3]), torch.Size([2, 2]))
+    """
+
+    inputs: Any
+    ranks: Any
+    weights: Any = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "ranks", "weights"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, as_tensor(value))
+        object.__setattr__(self, "inputs", as_input(self.inputs))
+        self._check()
+
+    def _check(self) -> None:
+        lengths = {len(part) for part in (self.inputs, self.ranks, self.weights) if part is not None}
+        if len(lengths) != 1:
+            raise DataError(f"inputs, ranks and weights must have one length, got {sorted(lengths)}")
+        if self.inputs.ndim < 2:
+            raise DataError(f"expected inputs of shape [N, ...], got shape {list(self.inputs.shape)}")
+        if self.ranks.ndim not in (2, 3) or self.ranks.is_floating_point():
+            raise DataError(
+                "expected ranks to be integers of shape [N, K] or [N, R, K], "
+                f"got {self.ranks.dtype} of shape {list(self.ranks.shape)}"
+            )
+        if len(self.ranks) and self.ranks.min() < -1:
+            row = int((self.ranks < -1).flatten(1).any(1).nonzero()[0])
+            raise DataError(
+                f"row {row} holds the rank {self.ranks[row].min()}; expected -1 (unknown), 0, 1, 2, ..."
+            )
+        if self.weights is not None and not bool(((self.weights >= 0) & self.weights.isfinite()).all()):
+            row = int((~((self.weights >= 0) & self.weights.isfinite())).nonzero()[0])
+            raise DataError(
+                f"row {row} has the weight {self.weights[row]}; expected a finite number from 0 up"
+            )
+
+    def fingerprint(self) -> str:
+        """A SHA-256 of the contents."""
+        digest = hashlib.sha256()
+        for part in (self.inputs, self.ranks, self.weights):
+            if part is not None:
+                digest.update(f"{part.dtype} {list(part.shape)}".encode())
+                digest.update(part.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(part[0] for part in self.tensors([index]))
+
+    def tensors(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
+        """A batch; of several rankers, the one drawn for the epoch."""
+        where = torch.as_tensor(indices)
+        return self.inputs[where], *truth_at(where, self.ranks, self.weights, self.seed, epoch)
+
+    def rows(self, where: Tensor) -> Arrays:
+        """A subset."""
+        weights = None if self.weights is None else self.weights[where]
+        return Arrays(self.inputs[where], self.ranks[where], weights, self.seed)
+
+
+class SparseRows:
+    """A sparse table as a data set; rows are scaled and made dense per batch."""
+
+    def __init__(self, matrix: Any, about: Inputs, ranks: Any, weights: Any = None, seed: int = 0) -> None:
+        self.matrix, self.about, self.seed = matrix, about, seed
+        self.ranks = torch.from_numpy(ranks)
+        self.weights = None if weights is None else torch.as_tensor(weights)
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(part[0] for part in self.tensors_at([index]))
+
+    def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
+        """A batch: inputs, ranks (of one ranker, drawn for the epoch) and, if any, weights."""
+        where = torch.as_tensor(indices, dtype=torch.int64)
+        rows = scaled(self.matrix[where.numpy()], self.about)
+        return rows, *truth_at(where, self.ranks, self.weights, self.seed, epoch)
+
+    def fingerprint(self) -> str:
+        """A SHA-256 of the contents."""
+        digest = hashlib.sha256(repr(self.matrix.shape).encode())
+        for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr, self.ranks.numpy()):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def ranked_rows(features: Any, inputs: Inputs, ranks: Any, weights: Any = None, seed: int = 0) -> RankedSet:
+    """Rows of a table, dense or sparse, with their ranks, as a model with these inputs takes them."""
+    if weights is not None:
+        weights = np.asarray(weights, dtype=np.float32)
+    if hasattr(features, "toarray"):
+        return SparseRows(features, inputs, ranks, weights, seed)
+    return Arrays(scaled(features, inputs), ranks, weights, seed)
+
+
+def as_tensor(values: Any) -> Tensor:
+    """Arrays of any layout, frames and tensors as a tensor."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "biuf":
+            raise DataError(f"expected numbers, got an array of {values.dtype}")
+        values = np.ascontiguousarray(values)  # torch does not support negative strides
+    return torch.as_tensor(values).detach()
+
+
+def as_input(x: Tensor) -> Tensor:
+    """Inputs as networks take them: bytes stay bytes, every other number is in single precision."""
+    if x.dtype in (torch.float32, torch.float16, torch.bfloat16) or (x.dtype == torch.uint8 and x.ndim == 4):
+        return x
+    return x.float()
+
+
+def truth_at(
+    where: Tensor, ranks: Tensor, weights: Tensor | None, seed: int, epoch: int
+) -> tuple[Tensor, ...]:
+    """Ranks of a batch, of several rankers those of one drawn for the epoch; and weights, if any."""
+    found = ranks[where]
+    if found.ndim == 3:
+        found = one_ranker(found, where, seed, epoch)
+    return (found,) if weights is None else (found, weights[where])
+
+
+def one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
+    """Ranks [N, K] of the ranker drawn for an epoch, out of those who ordered the instance."""
+    if len(where) == 0:
+        return ranks[:, 0]
+    present = (ranks >= 0).any(-1)
+    draws = np.stack([np.random.default_rng((seed, epoch, i)).random(ranks.shape[1]) for i in where.tolist()])
+    chosen = torch.where(present, torch.from_numpy(draws), -1.0).argmax(1)
+    return ranks[torch.arange(len(ranks)), chosen]
+
+
+def epoch_order(size: int, seed: int, stage: int, epoch: int) -> Tensor:
+    """The order of the training instances in an epoch; it depends on the arguments alone.
+
+    Examples
+    --------
+    >>> epoch_order(5, seed=0, stage=0, epoch=1).tolist() == epoch_order(5, 0, 0, 1).tolist()
+    True
+    """
+    return torch.from_numpy(np.random.default_rng((seed, stage, epoch)).permutation(size))
+
+
+def batches(
+    data: RankedSet,
+    order: Tensor,
+    batch_size: int,
+    *,
+    first: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    epoch: int = 0,
+    workers: int = 0,
+) -> Iterator[Batch]:
+    """One process's share of the batches of an epoch, from batch `first` on.
+
+    Parameters
+    ----------
+    data : RankedSet
+        The instances.
+    order : Tensor
+        Their order.
+    batch_size : int
+        Instances per batch, over all processes.
+    first : int
+        The first batch, to resume within an epoch.
+    rank, world : int
+        Which of how many processes this is.
+    epoch : int
+        Passed to sets with `set_epoch` or ``tensors_at(indices, epoch)``.
+    workers : int
+        Loader processes.
+    """
+    if hasattr(data, "set_epoch"):
+        data.set_epoch(epoch)  # for augmentation
+    whole = [order[start : start + batch_size] for start in range(0, len(order), batch_size)][first:]
+    shares = [(part[rank::world], len(part)) for part in whole]
+    fetch = _Fetch(data, shares, epoch)
+    if workers == 0:
+        return (fetch[number] for number in range(len(shares)))
+    # Seeds of the loader processes come from the order, which differs per epoch: drawn from the global
+    # generator, they would change what dropout draws, and differently in a run resumed within an epoch.
+    seeds = torch.Generator().manual_seed(zlib.crc32(order.numpy().tobytes(), epoch))
+    loader: DataLoader[Batch] = DataLoader(fetch, batch_size=None, num_workers=workers, generator=seeds)
+    return iter(loader)
+
+
+def batch_count(size: int, batch_size: int) -> int:
+    """Batches per epoch."""
+    return math.ceil(size / batch_size)
+
+
+class _Fetch(Dataset[Batch]):
+    def __init__(self, data: RankedSet, shares: list[tuple[Tensor, int]], epoch: int) -> None:
+        self.data, self.shares, self.epoch = data, shares, epoch
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def __getitem__(self, number: int) -> Batch:
+        indices, whole = self.shares[number]
+        parts = fetch(self.data, indices.tolist(), self.epoch)
+        return Batch(as_input(parts[0]), parts[1], parts[2] if len(parts) > 2 else None, whole)
+
+
+def fetch(data: RankedSet, indices: list[int], epoch: int = 0) -> tuple[Tensor, ...]:
+    """Inputs, ranks and, if any, weights of a batch."""
+    if isinstance(data, Arrays):
+        return data.tensors(indices, epoch)
+    if hasattr(data, "tensors_at"):
+        return tuple(data.tensors_at(indices, epoch))
+    whole = getattr(data, "tensors", None)
+    if callable(whole):  # torch's TensorDataset has a tuple of that name
+        return tuple(whole(np.asarray(indices, dtype=np.int64)))
+    many = getattr(data, "__getitems__", None)
+    items = many(indices) if many else [data[index] for index in indices]
+    if not items:  # a process may have no share of the last batch
+        empty = data[0]
+        return tuple(torch.as_tensor(part)[None][:0] for part in empty)
+    return tuple(torch.stack([torch.as_tensor(part) for part in column]) for column in zip(*items))

@@ -1,0 +1,247 @@
+"""Opens data by name or path and makes it ready for training: Ranked MNIST, tables, pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from gaussianmlr._utils.bounded import check_file, is_folder
+from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Setting
+from gaussianmlr.data.dataset import ORDERS_ALONE
+from gaussianmlr.data.inputs import Inputs, scaling_of
+from gaussianmlr.data.loading import RankedSet, ranked_rows
+from gaussianmlr.data.readers.avdp import read_avdp
+from gaussianmlr.data.readers.images import RankedImages, open_image
+from gaussianmlr.data.readers.manifests import read_images
+from gaussianmlr.data.readers.nsid import read_nsid
+from gaussianmlr.data.readers.tables import read_table
+from gaussianmlr.data.recognise import recognise
+from gaussianmlr.data.splits import split
+from gaussianmlr.errors import DataError, shorten
+
+__all__ = ["Source", "find_data", "open_data"]
+
+SIDE = 224  # default height and width of pictures
+_LOOKED_AT = 32  # pictures that decide whether all are gray
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data that is ready to train on.
+
+    Attributes
+    ----------
+    train, validation : RankedSet
+        Training data, and the data that the best epoch is chosen by.
+    test : RankedSet or None
+        Test data, if any.
+    labels : tuple of str
+        The columns of ranks.
+    inputs : Inputs
+        Inputs of a model for this data, stored with it.
+    fingerprint : str
+        Identifies the data.
+    notes : tuple of str
+        Decisions of the reader, as text.
+    """
+
+    train: RankedSet
+    validation: RankedSet
+    test: RankedSet | None
+    labels: tuple[str, ...]
+    inputs: Inputs
+    fingerprint: str
+    notes: tuple[str, ...] = ()
+
+
+def find_data(
+    name: str | os.PathLike[str],
+    *,
+    labels: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    threshold: float | None = None,
+    tolerance: float = 0.0,
+) -> RankedData | Setting:
+    """Read data by name or path.
+
+    Parameters
+    ----------
+    name : str or path
+        A Ranked MNIST set; a table; a manifest of pictures or a folder that holds one; the folder or
+        archive of NSID or AVDP.
+    labels, features
+        Labels, and feature columns to use; see `read_table`.
+    threshold, tolerance
+        Read label columns as grades; see `read_table`.
+
+    Examples
+    --------
+    >>> find_data("gray-s").name
+    'gray-s'
+    >>> find_data("nowhere.csv")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: nowhere.csv: does not exist; expected a table, pictures, ...
+    """
+    if str(name) in SETTINGS:
+        return SETTINGS[str(name)]
+    path = Path(name)
+    if not is_folder(path):
+        check_file(path, f"a table, pictures, or one of the Ranked MNIST sets {', '.join(SETTINGS)}")
+    kind, root, notes = recognise(path)
+    if kind == "export":
+        raise DataError(
+            f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
+            "or train on the set by its name"
+        )
+    if kind == "avdp":
+        return read_avdp(root)
+    if kind == "nsid":
+        return read_nsid(root)
+    grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
+    if kind == "images":
+        data = read_images(root, labels=labels, **grading)
+        return replace(data, notes=(*notes, *data.notes))
+    if path.suffix.lower() in (".npz", ".mat"):
+        return read_table(root, labels=labels, **grading)
+    return read_table(root, labels=labels, features=features, **grading)
+
+
+def open_data(
+    found: RankedData | Setting | str | os.PathLike[str],
+    *,
+    size: int | None = None,
+    digits: str = "auto",
+    image_size: int | None = None,
+    channels: int | None = None,
+    rankers: Literal["aggregate", "all"] = "aggregate",
+    seed: int = 0,
+) -> Source:
+    """Make data ready to train on.
+
+    Parameters
+    ----------
+    found : RankedData, Setting, str or path
+        Data, or what `find_data` takes.
+    size : int, optional
+        Ranked MNIST: training images per epoch; a sixth of that for validation and for the test.
+    digits : str
+        Ranked MNIST: where its digits come from.
+    image_size : int, optional
+        Pictures: height and width to resize to, 224 if left out; see `side_of`.
+    channels : {1, 3}, optional
+        Pictures: gray or colour. Gray if left out and the first ones are gray.
+    rankers : {"aggregate", "all"}
+        Train on the aggregated order, or on the order of one ranker, drawn per epoch.
+    seed : int
+        Seed of that draw. Without a validation split, the held-out part depends on the ids of the
+        instances alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussianmlr.data import from_arrays
+    >>> data = from_arrays(np.arange(20.0).reshape(10, 2), [["a", "b"]] * 5 + [["b"]] * 5)
+    >>> source = open_data(data)
+    >>> len(source.train), len(source.validation), source.notes[0]
+    (8, 2, 'no split: 2 of 10 training instances are held out for validation')
+    """
+    if image_size is not None and image_size < 1:
+        raise DataError(f"image_size is {image_size}; expected 1 or more")
+    if not isinstance(found, RankedData | Setting):
+        found = find_data(found)
+    if image_size is not None and (isinstance(found, Setting) or found.images is None):
+        raise DataError(f"image_size is for pictures, got {image_size}; other data has the size it has")
+    if isinstance(found, Setting):
+        return _ranked_mnist(found, size, digits)
+    if size is not None:
+        raise DataError("size is for Ranked MNIST sets, which are drawn; other data has the size it has")
+    if found.kind == "orders":
+        raise DataError(f"{found.source}: {ORDERS_ALONE}")
+    parts, notes = split(found)
+    if "train" not in parts:
+        raise DataError(
+            f"{found.source}: no instance has the split 'train'; it has {shorten(list(found.splits))}"
+        )
+    inputs = _inputs(parts["train"], image_size, channels)
+
+    def ready(part: RankedData, drawn: bool) -> RankedSet:
+        return ranked_set(part, inputs, by_ranker=drawn, seed=seed)
+
+    return Source(
+        train=ready(parts["train"], rankers == "all"),
+        # Weights are for learning, not for evaluation.
+        validation=ready(replace(parts["validation"], weights=None), False),
+        test=ready(replace(parts["test"], weights=None), False) if "test" in parts else None,
+        labels=found.labels,
+        inputs=inputs,
+        fingerprint=found.fingerprint(),
+        notes=(*notes, *found.notes),
+    )
+
+
+def ranked_set(data: RankedData, inputs: Inputs, *, by_ranker: bool = False, seed: int = 0) -> RankedSet:
+    """Instances as a model with these inputs takes them."""
+    if data.images is not None:
+        preprocess = Preprocess.from_dict(inputs["preprocess"])
+        return RankedImages(data, preprocess, by_ranker=by_ranker, seed=seed)
+    ranks = data.by_ranker if by_ranker and data.by_ranker is not None else data.ranks
+    return ranked_rows(data.features, inputs, ranks, data.weights, seed)
+
+
+def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> Inputs:
+    if train.features is not None:
+        width = train.features.shape[1]
+        names = train.feature_names or tuple(map(str, range(width)))
+        scaling = scaling_of(train.features)
+        return {"kind": "table", "channels": width, "columns": list(names), "scaling": scaling}
+    assert train.images is not None
+    return _image_inputs(SIDE if image_size is None else image_size, channels or channels_of(train.images))
+
+
+def _image_inputs(side: int, channels: int) -> Inputs:
+    # No crop, which could remove a label. Backbones normalise the values themselves.
+    preprocess = Preprocess(
+        size=(side, side), crop=None, mean=(0.0,) * channels, std=(1.0,) * channels, channels=channels
+    )
+    return {
+        "kind": "image",
+        "channels": channels,
+        "size": [side, side],
+        "preprocess": preprocess.to_dict(),
+    }
+
+
+def _ranked_mnist(setting: Setting, size: int | None, digits: str) -> Source:
+    small = None if size is None else max(1, size // 6)
+    train = RankedMNIST(setting, "train", size=size, digits=digits)
+    validation = RankedMNIST(setting, "validation", size=small, digits=train.digits)
+    test = RankedMNIST(setting, "test", size=small, digits=digits)
+    about = [setting.pictures, setting.factor, len(train), len(validation), train.digits.digest()]
+    return Source(
+        train=train,
+        validation=validation,
+        test=test,
+        labels=train.labels,
+        inputs=_image_inputs(setting.canvas, 3 if setting.colour else 1),
+        fingerprint=hashlib.sha256(json.dumps(about).encode()).hexdigest(),
+        notes=(f"made from {train.digits.source}",),
+    )
+
+
+def channels_of(files: Sequence[Path]) -> Literal[1, 3]:
+    """1 if the first pictures are all gray, else 3."""
+    return 1 if all(_is_gray(file) for file in files[:_LOOKED_AT]) else 3
+
+
+def _is_gray(file: Path) -> bool:
+    try:
+        with open_image(file) as image:
+            return image.mode == "1" or image.mode.startswith(("L", "I"))
+    except Exception:  # reported when the file is read
+        return False

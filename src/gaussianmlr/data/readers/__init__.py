@@ -1,0 +1,1 @@
+"""Readers: tables, manifests, pictures, NSID and AVDP."""

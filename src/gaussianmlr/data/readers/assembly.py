@@ -1,0 +1,366 @@
+"""Makes `RankedData` of a frame: reads every row, and joins the rows of one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr._utils.magnitude import LARGEST, LARGEST_WEIGHT, expected_below
+from gaussianmlr.data.dataset import FloatArray, IntArray, RankedData
+from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.readers.parts import Columns
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.orders import UNKNOWN, densify, to_ranks
+from gaussianmlr.rankers import aggregation
+
+Missing = Literal["error", "unknown", "irrelevant"]
+BoolArray = npt.NDArray[np.bool_]
+_LONGEST_ID = 4096  # characters, as of the path of a picture
+_LONGEST_SPLIT = 100
+
+
+@dataclass(frozen=True)
+class Grading:
+    """How numbers in label columns become orders; without a threshold they must be ranks."""
+
+    threshold: float | None = None
+    tolerance: float = 0.0
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("error", "unknown", "irrelevant"):
+            raise DataError(f"missing is 'error', 'unknown' or 'irrelevant', not {self.missing!r}")
+        if self.threshold is not None and not np.isfinite(self.threshold):
+            raise DataError(f"threshold is {self.threshold}; expected a finite number")
+        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise DataError(f"tolerance is {self.tolerance}; expected a finite number >= 0")
+        if self.tolerance and self.threshold is None:
+            raise DataError(
+                f"a tolerance of {self.tolerance} is for grades; give a threshold too, such as threshold=0"
+            )
+
+    def ranks(self, values: Any) -> IntArray:
+        """Ranks of [N, K] numbers."""
+        if self.threshold is None:
+            if self.missing != "error":
+                gap = UNKNOWN if self.missing == "unknown" else 0
+                values = np.where(np.isnan(np.asarray(values, dtype=np.float64)), gap, values)
+            return to_ranks(values).ranks
+        return densify(values, threshold=self.threshold, tolerance=self.tolerance, missing=self.missing)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The usable rows of a frame, still one per ranker."""
+
+    ranks: IntArray
+    labels: tuple[str, ...]
+    features: FloatArray | None
+    good: BoolArray
+    split: npt.NDArray[np.object_] | None
+    weight: npt.NDArray[np.float64] | None
+    ranker: npt.NDArray[np.object_] | None
+    id: npt.NDArray[np.object_] | None
+
+
+class _Notes(NamedTuple):
+    """What is noted while rows are read."""
+
+    places: list[str]
+    good: BoolArray
+    problems: Problems
+
+    def refuse(self, kind: str, row: int, message: str) -> None:
+        """Note a problem of a row, which is then not used."""
+        self.problems.add(kind, self.places[row], message)
+        self.good[row] = False
+
+
+def read_rows(frame: Any, columns: Columns, grading: Grading, problems: Problems) -> Rows:
+    """Read every cell, noting problems."""
+    good = np.ones(len(frame), dtype=bool)
+    ids = texts(frame, columns.id, problems, good)
+    places = [
+        f"row {row}" if ids is None else f"row {row} (id {shorten(ids[row])})" for row in range(len(frame))
+    ]
+    notes = _Notes(places, good, problems)
+    ranks, labels = _orders(frame, columns, grading, notes)
+    features = _features(frame, columns.features, notes)
+    weight = None
+    if columns.weight is not None:
+        weight = _numbers(frame, (columns.weight,), notes, kind="weight")[:, 0]
+        for row in np.flatnonzero(good & (weight < 0)).tolist():
+            notes.refuse("weight", row, f"weight {weight[row]}; expected a number >= 0")
+    split = texts(frame, columns.split, problems, good, _LONGEST_SPLIT)
+    ranker = texts(frame, columns.ranker, problems, good)
+    return Rows(ranks, labels, features, good, split, weight, ranker, ids)
+
+
+def texts(
+    frame: Any, column: str | None, problems: Problems, good: BoolArray, longest: int = _LONGEST_ID
+) -> npt.NDArray[np.object_] | None:
+    """A column as texts; empty and overlong cells are problems."""
+    if column is None:
+        return None
+    values = frame[column]
+    written = values.astype(str).str
+    empty = np.asarray(values.isna() | (written.strip() == ""), dtype=bool)
+    for row in np.flatnonzero(empty).tolist():
+        problems.add("cell", f"row {row}", f"nothing in column {column!r}; expected a text")
+    long = np.asarray(written.len() > longest, dtype=bool)
+    for row in np.flatnonzero(long).tolist():
+        shown = f"{shorten(str(values.iloc[row]), 40)} in column {column!r}"
+        problems.add("cell", f"row {row}", f"{shown}; expected at most {longest:,} characters")
+    good[empty | long] = False
+    if long.any():
+        values = values.mask(long, "")
+    if values.dtype.kind == "f" and bool((values[~empty] % 1 == 0).all()):
+        values = values.astype("Int64")  # 3.0 is ranker 3 where a cell is empty
+    return np.asarray(values.astype(str), dtype=np.object_)
+
+
+def _orders(
+    frame: Any, columns: Columns, grading: Grading, notes: _Notes
+) -> tuple[IntArray, tuple[str, ...]]:
+    if columns.ranking is not None:
+        rows: list[Any] = frame[columns.ranking].to_numpy(dtype=object).tolist()
+        return _text_orders(rows, columns.labels, notes)
+    labels, good = columns.labels or (), notes.good
+    values = _numbers(frame, columns.label_columns, notes, kind="order", gaps=True)
+    ranks = np.zeros((len(frame), len(labels)), dtype=np.int64)
+    for row in np.flatnonzero(good).tolist() if not _try(grading, values[good]) else ():
+        try:
+            grading.ranks(values[row : row + 1])
+        except DataError as error:
+            hint = "; threshold=0.0 reads degrees" if grading.threshold is None else ""
+            message = reason(error).replace("; `densify` turns any numbers into ranks", hint)
+            notes.refuse("order", row, message)
+    if good.any():
+        ranks[good] = grading.ranks(values[good])
+    return ranks, labels
+
+
+def _try(grading: Grading, values: FloatArray) -> bool:
+    """Whether all rows can be read at once, which is faster."""
+    try:
+        grading.ranks(values)
+    except DataError:
+        return False
+    return True
+
+
+def _text_orders(
+    rows: list[Any], labels: tuple[str, ...] | None, notes: _Notes
+) -> tuple[IntArray, tuple[str, ...]]:
+    try:
+        return to_ranks(rows, labels)
+    except DataError as error:
+        whole = error
+    bad: list[tuple[Any, str]] = list(whole.rows or _bad_alone(rows, labels))
+    if not bad:  # every order alone is valid, so the labels are wrong
+        raise whole
+    for number, message in bad:
+        notes.refuse("order", number, message)
+    good = notes.good
+    if not good.any():
+        return np.zeros((len(rows), len(labels or ())), dtype=np.int64), labels or ()
+    read, found = to_ranks([row for row, fine in zip(rows, good) if fine], labels)
+    ranks = np.zeros((len(rows), len(found)), dtype=np.int64)
+    ranks[good] = read
+    return ranks, found
+
+
+def _bad_alone(rows: list[Any], labels: tuple[str, ...] | None) -> Iterator[tuple[int, str]]:
+    for number, row in enumerate(rows):
+        try:
+            # A second order with a label of its own: an empty order alone names none.
+            to_ranks([row, ["-"]] if labels is None else [row], labels)
+        except DataError as error:
+            yield number, reason(error)
+
+
+def reason(error: DataError) -> str:
+    """The message of an error about the single row 0."""
+    last = str(error).splitlines()[-1].strip()
+    return last.removeprefix("row 0: ")
+
+
+def _features(frame: Any, names: tuple[str, ...], notes: _Notes) -> FloatArray | None:
+    if not names:
+        return None
+    matrix = _numbers(frame, names, notes, kind="feature")
+    single = all(frame[name].dtype == np.float32 for name in names)
+    return matrix.astype(np.float32) if single else matrix
+
+
+def _numbers(
+    frame: Any, names: tuple[str, ...], notes: _Notes, *, kind: str, gaps: bool = False
+) -> npt.NDArray[np.float64]:
+    """The columns as numbers [N, D]; with `gaps`, NaN may stay."""
+    matrix = np.zeros((len(frame), len(names)))
+    for position, name in enumerate(names):
+        column = frame[name]
+        matrix[:, position] = _column_numbers(column)
+        if column.dtype.kind in "biuf":
+            continue
+        wrong = np.isnan(matrix[:, position]) & ~np.asarray(column.isna(), dtype=bool)
+        rows = np.flatnonzero(wrong).tolist()
+        if 2 * len(rows) > len(frame):  # a column of texts is one mistake, not one per row
+            notes.problems.add(kind, f"column {name!r}", _no_number(column.iloc[rows[0]], rows[0], kind))
+            matrix[:, position] = 0.0
+            continue
+        for row in rows:
+            notes.refuse(kind, row, f"{shorten(column.iloc[row])} in column {name!r}; expected a number")
+        matrix[rows, position] = 0.0
+    _check_range(matrix, names, notes, kind=kind, gaps=gaps)
+    return matrix
+
+
+def _column_numbers(column: Any) -> npt.NDArray[np.float64]:
+    """A column as numbers, NaN for cells that are not."""
+    import pandas as pd
+
+    numbers = column
+    if column.dtype.kind in "mMc":  # pandas would turn dates into numbers, which are of no use here
+        numbers = pd.Series(np.nan, column.index)
+    elif column.dtype.kind not in "biuf":
+        try:
+            numbers = pd.to_numeric(column, errors="coerce")
+        except OverflowError:  # integers beyond every float are among them
+            numbers = column.map(_float).astype(np.float64)
+    found: npt.NDArray[np.float64] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return found
+
+
+def _check_range(
+    matrix: npt.NDArray[np.float64], names: tuple[str, ...], notes: _Notes, *, kind: str, gaps: bool
+) -> None:
+    """Note numbers that are too large, infinite or, without `gaps`, missing."""
+    most = LARGEST_WEIGHT if kind == "weight" else LARGEST
+    bad = (np.abs(matrix) > most) | (False if gaps else np.isnan(matrix))
+    for position in np.flatnonzero(bad.all(axis=0)).tolist():  # one mistake, not one per row
+        empty = bool(np.isnan(matrix[:, position]).all())
+        what = "is empty" if empty else "holds no finite number"
+        if np.isfinite(matrix[:, position]).any():
+            what = f"holds no magnitude below {most:g}"
+        notes.problems.add(kind, f"column {names[position]!r}", f"{what}; leave it out with features=[...]")
+        matrix[:, position], bad[:, position] = 0.0, False
+    for row in np.flatnonzero(bad.any(axis=1)).tolist():
+        columns = [names[position] for position in np.flatnonzero(bad[row])]
+        value = matrix[row, np.flatnonzero(bad[row])[0]]
+        shown, expected = value, "; expected a finite number"
+        if np.isnan(value):
+            shown, expected = "nothing", "; expected a number; fill the gap or leave the row out"
+        elif np.isfinite(value):
+            shown, expected = f"{value:g}", f" {expected_below(most)}"
+        notes.refuse(kind, row, f"{shown} in {_columns(columns)}{expected}")
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def _columns(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names[:3])) + more
+
+
+def _no_number(value: object, row: int, kind: str) -> str:
+    if kind != "feature":
+        return f"{shorten(value)} in row {row}; expected numbers"
+    return (
+        f"holds no numbers, such as {shorten(value)} in row {row}; encode categories first "
+        "(pandas.get_dummies) or leave the column out with features=[...]"
+    )
+
+
+def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
+    """One instance per id: the rows of several rankers become `by_ranker` and one order."""
+    good = np.flatnonzero(rows.good)
+    if rows.id is None:
+        if rows.ranker is not None:
+            raise DataError(
+                "several rankers need a column that says which rows are one instance; give id=..."
+            )
+        return _pick(rows, good)
+    _, first, instance = np.unique(rows.id[good], return_index=True, return_inverse=True)
+    order = np.argsort(first)  # instances stay in the order of their first row
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    instance, heads = place[instance.reshape(-1)], good[first[order]]
+    if rows.ranker is None:
+        for row, number in zip(good.tolist(), instance.tolist()):
+            if heads[number] != row:
+                message = f"id {str(rows.id[row])!r} is also in row {heads[number]}"
+                message += "; several rankers need a column 'ranker'"
+                problems.add("duplicate", f"row {row}", message)
+        return _pick(rows, heads)
+    _same_in_every_row(rows, good, heads[instance], problems)
+    column = {name: number for number, name in enumerate(dict.fromkeys(rows.ranker[good].tolist()))}
+    by_ranker = np.full((len(heads), len(column), rows.ranks.shape[1]), UNKNOWN, dtype=np.int64)
+    seen: dict[tuple[int, str], int] = {}
+    for row, number in zip(good.tolist(), instance.tolist()):
+        name = str(rows.ranker[row])
+        if (number, name) in seen:
+            already = f"ordered id {str(rows.id[row])!r} in row {seen[number, name]} already"
+            problems.add("duplicate", f"row {row}", f"ranker {name!r} {already}")
+            continue
+        seen[number, name] = row
+        by_ranker[number, column[name]] = rows.ranks[row]
+    parts = _pick(rows, heads)
+    return parts | {
+        "ranks": aggregated(by_ranker, aggregate),
+        "by_ranker": by_ranker,
+        "rankers": tuple(column),
+    }
+
+
+def aggregated(by_ranker: IntArray, method: str) -> IntArray:
+    """One order per instance, aggregated from the orders of its rankers."""
+    return aggregation.aggregate(by_ranker, cast(Any, method))  # refuses unknown methods
+
+
+def _pick(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Any]:
+    everything = len(index) == len(rows.good) and bool((index == np.arange(len(index))).all())
+    return {
+        "ranks": rows.ranks if everything else rows.ranks[index],
+        "labels": rows.labels,
+        "features": None if rows.features is None else rows.features[index],
+        "split": None if rows.split is None else rows.split[index],
+        "weights": None if rows.weight is None else rows.weight[index],
+        "ids": index.tolist() if rows.id is None else rows.id[index].tolist(),
+    }
+
+
+def _same_in_every_row(
+    rows: Rows, good: npt.NDArray[np.intp], heads: npt.NDArray[np.intp], problems: Problems
+) -> None:
+    """Rows of one instance must agree in all but ranker and order."""
+    parts = {"splits": rows.split, "weights": rows.weight, "features": rows.features}
+    for name, values in parts.items():
+        if values is None:
+            continue
+        differs = values[good] != values[heads]
+        for number in np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1)).tolist():
+            where, message = (
+                f"row {good[number]}",
+                f"its {name} differ from row {heads[number]} of the same id",
+            )
+            problems.add("instance", where, message)
+
+
+def build(parts: dict[str, Any], columns: Columns, source: str) -> RankedData:
+    """`RankedData` of checked parts."""
+    if len(parts["ranks"]) == 0:
+        raise DataError(f"{source}: no row can be used")
+    names = columns.features if parts.get("features") is not None else None
+    return RankedData(**parts, feature_names=names, source=source)

@@ -1,0 +1,271 @@
+"""Predictions by many machines, with Ray Data.
+
+One task on the driver's machine lists the instances, one batch per row; tasks on all machines read the
+pictures and run the network; the driver takes the answers in order. Batches of a lost machine are run again
+on others.
+
+Batches and answers are JSON and safetensors. The model and the code of tasks travel as Ray sends them, by
+its own pickle: all machines of a cluster's network must be trusted, see SECURITY.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gaussianmlr._utils.trust import sees_current_folder
+from gaussianmlr.data.inputs import Inputs
+from gaussianmlr.errors import DataError
+from gaussianmlr.inference.parcels import Batch, Parcel, pack, unpack
+from gaussianmlr.inference.predict import Answer, Predictions, answer, check_settings, told
+from gaussianmlr.inference.streams import STANDARD_INPUT, Bad, Item, Unread, check, located, read
+from gaussianmlr.model.model import Model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LOCAL", "predict_on_ray"]
+
+LOCAL = "local"  # what Ray calls a cluster of its own, made for one run
+_STORE = 256 << 20  # bytes of names and answers in flight; pictures are read by the workers
+
+
+def predict_on_ray(
+    model: Model,
+    sources: Iterable[str | os.PathLike[str]],
+    *,
+    batch_size: int = 64,
+    confidence: float | None = None,
+    bad: Callable[[Bad], None] | None = None,
+    standard_input: IO[str] | None = None,
+    address: str = LOCAL,
+    workers: int | None = None,
+) -> Iterator[Predictions]:
+    """Predict instances as they come, by the workers of a Ray cluster.
+
+    Gives what ``predict(model, stream(sources, model.inputs))`` gives, batch by batch, in the same order.
+
+    Parameters
+    ----------
+    model : Model
+        The model; it is sent once per process.
+    sources : iterable of str or path
+        As in `streams.stream`. Tables are read on this machine; pictures by the workers, which must find them
+        under the same paths.
+    batch_size, confidence, bad
+        As in `predict.predict`.
+    standard_input : text stream, optional
+        The input of ``-``, read completely before anything is predicted.
+    address : str
+        ``"local"`` starts Ray on this machine and ends it afterwards; ``"auto"`` or ``HOST:PORT`` joins a
+        cluster. A process that has joined one already uses that.
+    workers : int, optional
+        Number of batches predicted at the same time, each on one core; all cores if left out.
+
+    Examples
+    --------
+    >>> from gaussianmlr.model.recipe import Recipe
+    >>> from gaussianmlr.model.model import build
+    >>> inputs = {"kind": "table", "channels": 2, "columns": ["a", "b"]}
+    >>> recipe = Recipe(backbone="mlp")
+    >>> model = Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+    >>> next(predict_on_ray(model, ["nowhere.csv"]))  # before Ray is started
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: nowhere.csv: does not exist; expected pictures, folders, tables or '-'
+    """
+    if workers is not None and workers < 1:
+        raise DataError(f"workers is {workers}; expected 1 or more")
+    check_settings(model, batch_size, confidence)
+    chosen = check(sources, model.inputs)
+    with tempfile.TemporaryDirectory(prefix="gmlr-") as spool, _joined(address, workers, _size(model)):
+        listing = _Listing(chosen, model.inputs, batch_size, str(Path.cwd()))
+        if STANDARD_INPUT in chosen:
+            listing.rows = _spooled(standard_input, Path(spool))
+        for found in _answers(listing, model, confidence, workers):
+            yield from told(found, bad)
+
+
+def _size(model: Model) -> int:
+    return sum(value.numel() * value.element_size() for value in model.network.state_dict().values())
+
+
+@contextlib.contextmanager
+def _joined(address: str, workers: int | None, size: int) -> Iterator[None]:
+    """Join a Ray cluster; one started for this run is removed afterwards."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray = _ray()
+    if ray.is_initialized():
+        yield
+        return
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    folder = None
+    if address == LOCAL:
+        # Ray's sockets need a short path, which the user's own temporary folder may not be.
+        folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp" if Path("/tmp").is_dir() else None)
+        settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": folder}
+        settings |= {"object_store_memory": _STORE + 2 * size}
+    empty = tempfile.mkdtemp(prefix="gmlr-")
+    try:
+        try:
+            # Workers import from the folder Ray is started in: from none, if this process does not either.
+            with contextlib.nullcontext() if sees_current_folder() else contextlib.chdir(empty):
+                ray.init(address, **settings)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise DataError(f"cannot join a Ray cluster at {address!r}: {error}") from None
+        try:
+            yield
+        finally:
+            ray.shutdown()
+    finally:
+        for made in filter(None, (folder, empty)):
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _ray() -> Any:
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise DataError("prediction on Ray needs the extra: pip install 'gaussianmlr[ray]'") from None
+    return ray
+
+
+def _answers(
+    listing: _Listing, model: Model, confidence: float | None, workers: int | None
+) -> Iterator[Answer]:
+    ray = _ray()
+    cores = int(ray.cluster_resources().get("CPU", 0))
+    if cores < 1:
+        raise DataError("the Ray cluster has no processor core to predict with; add a machine to it")
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current().copy()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    context.execution_options.preserve_order = True
+    context.target_max_block_size = 1  # one row per block: each batch is a task
+    with ray.data.DataContext.current(context):
+        rows = ray.data.read_datasource(
+            _datasource(listing),
+            num_cpus=0,
+            override_num_blocks=1,
+            # On the driver's machine, where the user's paths are valid and which lives as long as the run.
+            label_selector={"ray.io/node-id": ray.get_runtime_context().get_node_id()},
+        ).map_batches(
+            _answered,
+            batch_size=None,
+            batch_format="pyarrow",
+            fn_args=(ray.put(model), confidence),
+            num_cpus=1,
+            # Tasks, not actors: any worker takes the next try of a batch, where a lost actor's batches wait
+            # for a free core to start it on, and everything behind them waits too.
+            compute=ray.data.TaskPoolStrategy(size=min(workers or cores, cores)),
+        )
+        for row in rows.iter_rows():
+            found = unpack(Parcel(**row))
+            if isinstance(found, Exception):
+                raise found
+            assert isinstance(found, Answer)
+            yield found
+
+
+@dataclass
+class _Listing:
+    """What is to be predicted: batches of instances, named on the driver's machine."""
+
+    sources: list[str]
+    inputs: Inputs
+    batch_size: int
+    folder: str
+    rows: str | None = None  # the file that has taken standard input
+
+    def __call__(self) -> Iterator[pa.Table]:
+        """Each batch as a table of one row; an error, if there is one, as the last."""
+        with contextlib.chdir(self.folder), contextlib.ExitStack() as stack:
+            text = None if self.rows is None else stack.enter_context(_text(self.rows))
+            coming = located(self.sources, self.inputs, text)
+            while True:
+                try:
+                    batch = [_portable(one) for one in itertools.islice(coming, self.batch_size)]
+                except (DataError, OSError) as error:
+                    yield _packed(error)
+                    return
+                if not batch:
+                    return
+                yield _packed(batch)
+
+
+def _portable(one: Item | Bad | Unread) -> Item | Bad | Unread:
+    """The same instance for a process that has another working directory."""
+    return one._replace(file=one.file.absolute()) if isinstance(one, Unread) else one
+
+
+def _datasource(listing: _Listing) -> Any:
+    from ray.data import Datasource, ReadTask
+    from ray.data.block import BlockMetadata
+
+    class Batches(Datasource):
+        """One task for everything, which keeps the order of instances."""
+
+        def estimate_inmemory_data_size(self) -> None:
+            return None
+
+        def get_read_tasks(self, *_: Any, **__: Any) -> list[Any]:
+            unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
+            return [ReadTask(listing, unknown)]
+
+    return Batches()  # type: ignore[no-untyped-call]
+
+
+def _answered(rows: pa.Table, model: Any, confidence: float | None) -> pa.Table:
+    """In a worker: the answer to a batch, or the error that stops the run."""
+    (found,) = (unpack(Parcel(**row)) for row in rows.to_pylist())
+    if isinstance(found, Exception):
+        return rows
+    assert isinstance(found, list)
+    try:
+        here = _fetched(model)
+        return _packed(answer(here, [read(one, here.inputs) for one in found], confidence))
+    except (DataError, OSError) as error:
+        return _packed(error)
+
+
+@functools.lru_cache(maxsize=1)
+def _fetched(model: Any) -> Model:
+    """The model, loaded once per process: Ray reuses worker processes."""
+    import ray
+    import torch
+
+    torch.set_num_threads(1)  # a task has one core
+    here: Model = ray.get(model)
+    return here
+
+
+def _packed(value: Batch | Answer | DataError | OSError) -> pa.Table:
+    import pyarrow as pa
+
+    parcel = pack(value)
+    columns = {"text": pa.large_string(), "tensors": pa.large_binary()}
+    return pa.table({name: pa.array([getattr(parcel, name)], kind) for name, kind in columns.items()})
+
+
+def _spooled(standard_input: IO[str] | None, folder: Path) -> str | None:
+    """Standard input as a file, so that a task that is run again reads the same rows."""
+    if standard_input is None:
+        return None
+    file = folder / "rows"
+    with file.open("w", encoding="utf-8", newline="") as copy:
+        shutil.copyfileobj(standard_input, copy)
+    return str(file)
+
+
+def _text(file: str) -> IO[str]:
+    return Path(file).open(encoding="utf-8", newline="")

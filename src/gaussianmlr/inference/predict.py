@@ -1,0 +1,137 @@
+"""Predictions of a model for a stream of inputs, batch by batch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gaussianmlr.errors import DataError
+from gaussianmlr.inference.streams import Bad, Item
+from gaussianmlr.model.model import Model
+from gaussianmlr.model.prediction import Prediction
+
+__all__ = ["Answer", "Predictions", "answer", "check_settings", "predict", "told"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of some instances.
+
+    Attributes
+    ----------
+    names : list of str
+        The instances.
+    orders : list of str
+        Their orders as texts.
+    partial : list of str or None
+        What is sure of the orders, where a confidence was given; see `partial_text`.
+    ranks : int array [N, K]
+        The orders as ranks.
+    values : dict of str to float array [N, K]
+        ``significance`` (in the canonical gauge) and ``sigma``, or ``score`` of methods without
+        them; and ``p_relevant``.
+    """
+
+    names: list[str]
+    orders: list[str]
+    partial: list[str] | None
+    ranks: npt.NDArray[np.int64]
+    values: dict[str, npt.NDArray[np.float32]]
+
+
+class Answer(NamedTuple):
+    """What became of one batch of instances."""
+
+    bad: list[Bad]
+    predictions: Predictions | None
+
+
+def predict(
+    model: Model,
+    items: Iterable[Item | Bad],
+    *,
+    batch_size: int = 64,
+    confidence: float | None = None,
+    bad: Callable[[Bad], None] | None = None,
+) -> Iterator[Predictions]:
+    """Predict instances as they come, never holding more than a batch.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    items : iterable of Item or Bad
+        Instances, such as `streams.stream` gives.
+    batch_size : int
+        Number of instances per call of the network.
+    confidence : float, optional
+        Also give the part of each order that is certain at this probability per comparison.
+    bad : callable, optional
+        Called with instances that cannot be used; without it, the first of them raises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussianmlr.data.loading import Arrays
+    >>> from gaussianmlr.training.fit import fit
+    >>> from gaussianmlr.model.recipe import Recipe
+    >>> x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32)
+    >>> data = Arrays(x, (x > 0) * x.argsort(1).argsort(1) + (x > 0))
+    >>> model = fit(Recipe(backbone="mlp", epochs=20), data, None, labels=("a", "b")).model
+    >>> (found,) = predict(model, [Item("both", torch.tensor([2.0, 1.0]))])
+    >>> found.names, found.orders, sorted(found.values)
+    (['both'], ['a > b'], ['p_relevant', 'sigma', 'significance'])
+    """
+    check_settings(model, batch_size, confidence)
+    coming = iter(items)
+    while instances := list(itertools.islice(coming, batch_size)):
+        yield from told(answer(model, instances, confidence), bad)
+
+
+def check_settings(model: Model, batch_size: int, confidence: float | None) -> None:
+    """Refuse settings that `predict` cannot use."""
+    if batch_size < 1:
+        raise DataError(f"batch_size is {batch_size}; expected 1 or more")
+    if confidence is not None and not 0.5 < confidence < 1:
+        raise DataError(f"expected a confidence above 0.5 and below 1, got {confidence}")
+    if confidence is not None and "mu" not in {output.name for output in model.method.outputs}:
+        raise DataError(f"the method {model.method.name} has no sigma, so that it cannot say how sure it is")
+
+
+def answer(model: Model, instances: Sequence[Item | Bad], confidence: float | None) -> Answer:
+    """The answer for one batch, by one call of the network."""
+    good = [one for one in instances if isinstance(one, Item)]
+    bad = [one for one in instances if isinstance(one, Bad)]
+    return Answer(bad, _predicted(model, good, confidence) if good else None)
+
+
+def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictions]:
+    """The predictions of an answer; unusable instances are reported or raise."""
+    for one in found.bad:
+        if bad is None:
+            raise DataError(f"{one.name}: {one.reason}")
+        bad(one)
+    if found.predictions is not None:
+        yield found.predictions
+
+
+def _predicted(model: Model, items: list[Item], confidence: float | None) -> Predictions:
+    reading = model.read(torch.stack([item.value for item in items]), len(items))
+    names = [item.name for item in items]
+    found = Prediction.from_reading(reading, model.labels, method=model.method.name, names=names)
+    if found.raw is None:
+        values = {"score": found.scores}
+    else:
+        values = {"significance": found.significance, "sigma": found.sigma}
+    values["p_relevant"] = found.p_relevant
+    single = {name: table.astype(np.float32) for name, table in values.items()}
+    partial = None if confidence is None else found.partial_text(confidence)
+    return Predictions(names, found.orders, partial, found.ranks, single)

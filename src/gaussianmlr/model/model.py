@@ -1,0 +1,350 @@
+"""A trained model, in memory and on disk: safetensors and JSON in a folder, never pickle."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from gaussianmlr._utils import trust
+from gaussianmlr._utils.files import aside, write_text
+from gaussianmlr._utils.leftovers import sweep
+from gaussianmlr._utils.provenance import versions
+from gaussianmlr._utils.strict_json import read_json
+from gaussianmlr._version import __version__
+from gaussianmlr.data.inputs import Inputs
+from gaussianmlr.data.loading import as_input, as_tensor
+from gaussianmlr.errors import DataError
+from gaussianmlr.methods import Method, Reading, make
+from gaussianmlr.methods import register as register_method
+from gaussianmlr.model.calibration import Calibration
+from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, check_inputs, digest_of, read_config
+from gaussianmlr.nn import backbones
+from gaussianmlr.nn.network import Ensemble, Network, make_network
+
+if TYPE_CHECKING:
+    from gaussianmlr.model.prediction import Prediction
+
+__all__ = ["Model", "build", "join", "load", "read_config"]
+
+_KINDS = {"image": "pictures", "table": "rows of numbers"}
+_WEIGHTS, _CARD = "model.safetensors", "README.md"
+
+
+@dataclass
+class Model:
+    """A trained network with its method, labels and recipe.
+
+    Attributes
+    ----------
+    network : Network or Ensemble
+        Backbone and head, or several of them.
+    method : Method
+        Reads the outputs of the network.
+    labels : tuple of str
+        Names of the columns of every reading.
+    recipe : Recipe
+        How it was trained.
+    inputs : dict
+        Description of the inputs.
+    about : dict
+        Versions, data fingerprint, metrics, images seen.
+    calibration : Calibration or None
+        Temperatures applied to every reading; None for none.
+
+    Examples
+    --------
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> recipe = Recipe(backbone="mlp")
+    >>> model = Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+    >>> model
+    Model(gmlr strong, mlp, 3 labels, table inputs)
+    >>> model.read([[1.0, 2.0], [0.0, 1.0]]).scores.shape
+    torch.Size([2, 3])
+    """
+
+    network: Network | Ensemble
+    method: Method
+    labels: tuple[str, ...]
+    recipe: Recipe
+    inputs: Inputs
+    about: dict[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
+
+    @property
+    def members(self) -> int:
+        """Number of networks that are averaged."""
+        return len(self.network.members) if isinstance(self.network, Ensemble) else 1
+
+    @torch.no_grad()
+    def read(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Reading:
+        """Read inputs [N, ...] in batches, without gradients.
+
+        Parameters
+        ----------
+        inputs : array or tensor
+            Images [N, channels, height, width], bytes or floats in [0, 1]; or rows [N, columns].
+        batch_size : int
+            Inputs per batch.
+        calibrated : bool
+            Whether to apply the temperatures of `calibration` to probabilities and sigma.
+        """
+        x = as_tensor(inputs)
+        device = next(self.network.parameters()).device
+        self.network.eval()
+        parts = [
+            self.method.read(self._outputs(x[start : start + batch_size].to(device)))
+            for start in range(0, len(x), batch_size)
+        ]
+        if not parts:
+            raise DataError("expected at least one input, got none")
+        reading = Reading.join(parts)
+        return self.calibration.apply(reading) if calibrated and self.calibration else reading
+
+    def predict(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Prediction:
+        """The predictions for a batch of inputs; arguments as of `read`."""
+        from gaussianmlr.model.prediction import Prediction
+
+        reading = self.read(inputs, batch_size, calibrated=calibrated)
+        return Prediction.from_reading(reading, self.labels, method=self.method.name)
+
+    def _outputs(self, x: Tensor) -> dict[str, Tensor]:
+        kind = next(self.network.parameters()).dtype
+        outputs: dict[str, Tensor] = self.network(x.double() if kind == torch.float64 else as_input(x))
+        return outputs
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the model to a folder, which appears complete or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The folder. An existing one is refused, or replaced by `overwrite` if it holds a model.
+        overwrite : bool
+            Whether an existing model may be replaced.
+        """
+        from safetensors import SafetensorError
+
+        final = Path(path)
+        sweep(final.parent)  # restores a model that a dead process had moved aside
+        if final.exists():
+            if not overwrite:
+                raise DataError(f"{final} already exists; choose another folder, or overwrite it")
+            read_config(final)  # replaces models only
+        try:
+            with aside(final, replace=overwrite) as part:
+                part.mkdir()
+                self._write(part)
+        except (OSError, SafetensorError) as error:  # the latter if the disk is full
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"cannot write the model to {final}: {reason}") from None
+        return final
+
+    def _write(self, folder: Path) -> None:
+        from safetensors.torch import save_file
+
+        state = self.network.state_dict()
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+        save_file(weights, folder / _WEIGHTS)
+        config = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "weights_sha256": sha256(folder / _WEIGHTS),
+            "method": self.method.name,
+            "labels": list(self.labels),
+            "members": self.members,
+            "inputs": self.inputs,
+            "recipe": self.recipe.to_dict(),
+            "calibration": None if self.calibration is None else vars(self.calibration),
+            "about": self.about,
+            "versions": versions(),
+        }
+        for _ in range(2):  # the second time with the checksum of the first
+            write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+            config = read_json(folder / CONFIG)
+            config["config_sha256"] = digest_of(config)
+        write_text(folder / _CARD, self.card())
+
+    def card(self) -> str:
+        """A short model card, as Markdown."""
+        parameters = sum(parameter.numel() for parameter in self.network.parameters())
+        metrics = self.about.get("metrics", {})
+        more = " ..." if len(self.labels) > 30 else ""
+        lines = [
+            f"# {self.method.name} ({self.method.supervision}) on {self.recipe.backbone}",
+            "",
+            f"A multi-label ranking model of gaussianmlr {__version__}, {parameters:,} parameters.",
+            "",
+            f"- Labels ({len(self.labels)}): {', '.join(self.labels[:30])}{more}",
+            f"- Inputs: {json.dumps(self.inputs, ensure_ascii=False)}",
+            f"- Training instances seen: {self.about.get('images', 'unknown')}",
+        ]
+        if self.calibration is not None:
+            one, other = self.calibration.relevance, self.calibration.pairs
+            lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
+        if metrics:
+            where = self.about.get("measured_on", "validation")
+            lines += ["", f"Measured on {where} data:", "", "| metric | value |", "| --- | --- |"]
+            lines += [f"| {name} | {value:.4f} |" for name, value in metrics.items()]
+        ending = f"Load it with `gaussianmlr.load(FOLDER)`; the recipe is in `{CONFIG}`."
+        return "\n".join([*lines, "", ending, ""])
+
+    def __repr__(self) -> str:
+        return (
+            f"Model({self.method.name} {self.method.supervision}, {self.recipe.backbone}, "
+            f"{len(self.labels)} labels, {self.inputs.get('kind', 'unknown')} inputs)"
+        )
+
+
+def build(
+    recipe: Recipe, labels: int, inputs: Inputs, backbone: nn.Module | None = None
+) -> tuple[Network, Method]:
+    """The network and the method of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Names and settings.
+    labels : int
+        Number of labels.
+    inputs : Inputs
+        Description of the inputs.
+    backbone : nn.Module, optional
+        A backbone of your own, in place of the recipe's.
+
+    Examples
+    --------
+    >>> network, method = build(Recipe(backbone="mlp"), 3, {"kind": "table", "channels": 2})
+    >>> {name: tuple(output.shape) for name, output in network(torch.zeros(5, 2)).items()}
+    {'mu': (5, 3), 'logvar': (5, 3)}
+    """
+    check_inputs(inputs)
+    method = make(recipe.method, **recipe.method_settings)
+    settings = dict(recipe.backbone_settings)
+    if backbone is not None and not isinstance(backbone, backbones.Backbone):
+        settings = {"kind": inputs["kind"], "size": inputs.get("size", [224])[0], **settings}
+    channels = inputs["channels"]
+    made = backbones.make(recipe.backbone if backbone is None else backbone, channels=channels, **settings)
+    if made.inputs.kind != inputs["kind"]:
+        taken, given = (_KINDS[kind] for kind in (made.inputs.kind, inputs["kind"]))
+        raise DataError(f"the backbone {recipe.backbone!r} takes {taken}, but the data are {given}")
+    head = recipe.head if recipe.head != "auto" else ("tokens" if made.is_map else "linear")
+    network = make_network(
+        method, labels=labels, channels=channels, backbone=made, head=head, head_settings=recipe.head_settings
+    )
+    backbones.freeze(made, recipe.freeze)
+    return network, method
+
+
+def load(
+    path: str | Path, *, backbone: nn.Module | None = None, register: Iterable[Callable[..., Any]] = ()
+) -> Model:
+    """Load a model from its folder. The folder is data: no code is imported because a file names it.
+
+    Known are the methods and backbones of this package, entry points of installed packages in
+    the groups ``gaussianmlr.methods`` and ``gaussianmlr.nn.backbones``, and what you registered.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder that `Model.save` or `gmlr train` wrote.
+    backbone : nn.Module, optional
+        For a model trained with a backbone of your own: that backbone, with any weights.
+    register : iterable of classes and functions
+        Methods and makers of backbones that the model may name, also as ``"package.module:Class"``.
+
+    Raises
+    ------
+    DataError
+        If the folder is not a model, was changed or truncated, has a newer format, or names unknown code.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> recipe = Recipe(backbone="mlp", method="lsep")
+    >>> model = Model(*build(recipe, 2, inputs), ("sky", "sea"), recipe, inputs)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load(model.save(f"{folder}/model"))
+    >>> again
+    Model(lsep strong, mlp, 2 labels, table inputs)
+    >>> bool((again.read([[1.0, 2.0]]).scores == model.read([[1.0, 2.0]]).scores).all())
+    True
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    for one in register:
+        trust.give(one)
+        if isinstance(one, type) and issubclass(one, Method):
+            register_method(one)
+    folder = Path(path)
+    config = read_config(folder)
+    file = folder / CONFIG
+    recipe = Recipe.from_dict(config["recipe"])
+    offline = checked_recipe(recipe, file, own=backbone is not None)
+    sizes = sizes_of(folder / _WEIGHTS, config["weights_sha256"])
+    labels, inputs, members = tuple(config["labels"]), config["inputs"], config["members"]
+    if members > 1 and backbone is not None:
+        raise DataError("a backbone of your own fits one network, but this model has several")
+    try:
+        with bounded(*sizes):
+            made = [build(offline, len(labels), inputs, backbone) for _ in range(members)]
+        method = made[0][1]
+        network = Ensemble([one for one, _ in made]) if members > 1 else made[0][0]
+        network.load_state_dict(load_file(folder / _WEIGHTS))
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    except (RuntimeError, SafetensorError) as error:
+        first = str(error).splitlines()[0]
+        raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
+    except Exception as error:  # settings of the right type that no network can be built with
+        raise DataError(f"no network can be built from {file}: {error}") from error
+    if method.name != config["method"]:
+        raise DataError(f"{file} was changed: method is {config['method']!r}, not {method.name!r}")
+    network.eval()
+    temperatures = config["calibration"]
+    about = {**config["about"], "versions": config["versions"]}
+    calibration = None if temperatures is None else Calibration(**temperatures)
+    return Model(network, method, labels, recipe, inputs, about, calibration)
+
+
+def join(models: Sequence[Model]) -> Model:
+    """Average several models that were trained on the same labels and inputs.
+
+    Examples
+    --------
+    >>> from gaussianmlr.model.recipe import Recipe
+    >>> recipe, inputs = Recipe(backbone="mlp"), {"kind": "table", "channels": 2}
+    >>> join([Model(*build(recipe, 2, inputs), ("a", "b"), recipe, inputs) for _ in range(3)]).members
+    3
+    """
+    first = models[0]
+    if len(models) == 1:
+        return first
+    images = sum(model.about.get("images", 0) for model in models)
+    seconds = round(sum(model.about.get("seconds", 0.0) for model in models), 1)
+    of_one = ("metrics", "measured_on", "calibration_error")
+    about = {name: value for name, value in first.about.items() if name not in of_one}
+    known = [model.calibration for model in models if model.calibration is not None]
+    calibration = None
+    if len(known) == len(models):  # temperatures multiply, so their mean is the geometric one
+        relevance = math.prod(one.relevance for one in known) ** (1 / len(known))
+        calibration = Calibration(relevance, math.prod(one.pairs for one in known) ** (1 / len(known)))
+    return Model(
+        Ensemble([model.network for model in models]),
+        first.method,
+        first.labels,
+        first.recipe,
+        first.inputs,
+        {**about, "images": images, "seconds": seconds},
+        calibration,
+    )

@@ -1,0 +1,396 @@
+"""What a model says of some instances, in the forms people and programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gaussianmlr import normal
+from gaussianmlr._utils.arrays import BoolArray, FloatArray, array, beside, fixed, matrix, refuse
+from gaussianmlr._utils.strict_json import dumps
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.methods.base import Reading
+from gaussianmlr.normal.gaussians import central_interval
+from gaussianmlr.orders import check_labels, densify, to_lists, to_text
+from gaussianmlr.orders.partial import partial_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gaussianmlr.model.calibration import Calibration
+
+__all__ = ["Interval", "Prediction", "Significances"]
+
+IntArray = npt.NDArray[np.int64]
+
+_SHOWN = 8
+_REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
+_OF_ALL = "ranks, orders, scores and p_relevant"
+_OF_SIGMA = "significance, sigma, p_above, p_first, p_rank, expected_rank, rank_interval and partial_order"
+
+
+class Significances(NamedTuple):
+    """Means and standard deviations, float arrays [N, K]."""
+
+    mu: FloatArray
+    sigma: FloatArray
+
+
+class Interval(NamedTuple):
+    """Smallest and largest rank, int arrays [N, K]."""
+
+    low: IntArray
+    high: IntArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction:
+    r"""What a model says of N instances and K labels; a value that never changes.
+
+    A label is relevant where its score is above zero, and only there is `p_relevant` above one half:
+    `ranks`, `orders` and `p_relevant` cannot disagree. `Model.predict` and `from_reading` make one.
+
+    Attributes
+    ----------
+    scores : float array [N, K]
+        Larger = more significant; relevant above zero.
+    p_relevant : float array [N, K]
+        Probability of relevance.
+    labels : tuple of str
+        Names of the columns.
+    raw : Significances or None
+        mu and sigma as the network gives them. Their scale differs from one instance to the next and means
+        nothing; `significance` and `sigma` are free of it. None for methods without sigma.
+    method : str
+        Name of the method, for messages.
+    names : tuple
+        Names of the instances, 0 to N - 1 where none were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> raw = Significances(np.array([[6.0, 2.0, -4.0]]), np.array([[2.0, 2.0, 2.0]]))
+    >>> p_relevant = np.array([[0.99865, 0.8413, 0.0228]])
+    >>> prediction = Prediction(raw.mu, p_relevant, ("sky", "sea", "sun"), raw, "gmlr")
+    >>> prediction
+    Prediction of 1 instance, 3 labels, by gmlr
+      0  sky > sea
+    >>> prediction.significance
+    array([[ 3.,  1., -2.]])
+    >>> prediction.p_above[0, 0].round(3)
+    array([0.5  , 0.921, 1.   ])
+    >>> prediction.partial_order(0.95)[0].astype(int)
+    array([[0, 0, 1],
+           [0, 0, 1],
+           [0, 0, 0]])
+    """
+
+    scores: FloatArray
+    p_relevant: FloatArray
+    labels: tuple[str, ...]
+    raw: Significances | None = None
+    method: str = ""
+    names: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        scores, chances = matrix(self.scores, "scores"), matrix(self.p_relevant, "p_relevant")
+        labels = check_labels(self.labels)
+        if scores.shape[1] != len(labels):
+            raise DataError(f"expected scores of {len(labels)} labels, got shape {list(scores.shape)}")
+        names = tuple(self.names) or tuple(range(len(scores)))
+        if len(names) != len(scores):
+            raise DataError(f"expected a name for each of {len(scores)} instances, got {len(names)}")
+        raw = None
+        if self.raw is not None:
+            raw = Significances(matrix(self.raw[0], "mu"), matrix(self.raw[1], "sigma"))
+        others = {"p_relevant": chances, **({} if raw is None else raw._asdict())}
+        for name, part in others.items():
+            if part.shape != scores.shape:
+                raise DataError(
+                    f"expected {name} of the scores' shape {list(scores.shape)}, got {list(part.shape)}"
+                )
+        if raw is not None:
+            refuse(raw.sigma <= 0, raw.sigma, "sigma", "a number above 0")
+        fields = {"scores": fixed(scores), "p_relevant": fixed(beside(scores, chances)), "labels": labels}
+        fields |= {"raw": raw and Significances(*map(fixed, raw)), "names": names}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_reading(
+        cls,
+        reading: Reading,
+        labels: Iterable[object],
+        *,
+        method: str = "",
+        calibration: Calibration | None = None,
+        names: Iterable[Any] = (),
+    ) -> Prediction:
+        """A prediction from what a method's `read` gives.
+
+        Parameters
+        ----------
+        reading : Reading
+            What was read.
+        labels : iterable of str
+            Names of its columns.
+        method : str
+            Name of the method, for messages.
+        calibration : Calibration, optional
+            Temperatures to apply; what `Model.read` gives has those of its model already.
+        names : iterable, optional
+            Names of the instances.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from gaussianmlr import methods
+        >>> reading = methods.make("ranknet").read({"score": torch.tensor([[2.0, -1.0, 3.0]])})
+        >>> Prediction.from_reading(reading, "abc", method="ranknet").orders
+        ['c > a']
+        """
+        if calibration is not None:
+            reading = calibration.apply(reading)
+        raw = None
+        if reading.mu is not None and reading.sigma is not None:
+            raw = Significances(array(reading.mu), array(reading.sigma))
+        known = tuple(str(label) for label in labels)
+        return cls(array(reading.scores), array(reading.p_relevant), known, raw, method, tuple(names))
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """Ranks [N, K]: 0 = irrelevant, larger = more significant."""
+        return fixed(densify(self.scores))
+
+    @cached_property
+    def orders(self) -> list[str]:
+        """Orders as texts, such as ``"mountain > sky"``."""
+        return to_text(self.ranks, self.labels)
+
+    @cached_property
+    def lists(self) -> list[list[Any]]:
+        """Orders as lists of buckets, most significant first."""
+        return to_lists(self.ranks, self.labels)
+
+    @cached_property
+    def _canonical(self) -> Significances:
+        mu, sigma = normal.canonical(*self._law())
+        return Significances(fixed(mu.numpy()), fixed(sigma.numpy()))
+
+    @property
+    def significance(self) -> FloatArray:
+        """Mean significances [N, K] in the canonical gauge (`normal.canonical`), comparable."""
+        return self._canonical.mu
+
+    @property
+    def sigma(self) -> FloatArray:
+        """Standard deviations [N, K] of the significances, in the canonical gauge."""
+        return self._canonical.sigma
+
+    @cached_property
+    def p_above(self) -> FloatArray:
+        """Probability [N, K, K] that a label is more significant than another; see `normal.p_above`."""
+        return self._read(normal.p_above)
+
+    @cached_property
+    def p_first(self) -> FloatArray:
+        """Probability [N, K] that a label is the most significant of all; see `normal.p_first`."""
+        return self._read(normal.p_first)
+
+    @cached_property
+    def p_rank(self) -> FloatArray:
+        r"""Distribution over ranks [N, K, K + 1]; see `normal.p_rank`.
+
+        Its entry 0 is 1 - `p_relevant`. Where a calibration has given relevance and pairs different
+        temperatures, the law of the pairs says how likely each rank of a relevant label is:
+        :math:`P(r) = P(\text{relevant})\,P_{T_p}(r \mid \text{relevant})`.
+        """
+        found = np.array(self._read(normal.p_rank))
+        found[..., 1:] *= self._share[..., None]
+        found[..., 0] = 1.0 - self.p_relevant
+        # What no quadrature reaches is a label that is barely relevant, below all others that are.
+        found[..., 1] = np.maximum(0.0, found[..., 1] + 1.0 - found.sum(-1))
+        return fixed(found)
+
+    @cached_property
+    def expected_rank(self) -> FloatArray:
+        """Expected rank [N, K], the mean of `p_rank`, at a lower cost."""
+        others = self._read(normal.expected_rank) - self._read(normal.p_relevant)
+        return fixed(self.p_relevant + np.maximum(0.0, others) * self._share)
+
+    @cached_property
+    def _share(self) -> FloatArray:
+        """Probability of relevance over that of the law of the pairs; 1 at equal temperatures."""
+        law = self._read(normal.p_relevant)
+        return fixed(np.divide(self.p_relevant, law, out=np.zeros_like(law), where=law > _REACHED))
+
+    def rank_interval(self, confidence: float = 0.9) -> Interval:
+        """Central interval of ranks that holds the true rank with this probability or more."""
+        found = central_interval(torch.tensor(self.p_rank), confidence)
+        return Interval(*(part.numpy() for part in found))
+
+    def partial_order(self, confidence: float = 0.9) -> BoolArray:
+        """Which label stands above which, for sure: [N, K, K]; see `normal.partial_order`."""
+        found: BoolArray = normal.partial_order(*self._law(), confidence).numpy()
+        return found
+
+    def partial_text(self, confidence: float = 0.9) -> list[str]:
+        """What is sure of the orders, as texts; see `orders.partial.partial_text`."""
+        parts = zip(self.partial_order(confidence), self.p_relevant, self.scores)
+        return [
+            partial_text(above, chances >= confidence, chances > 1.0 - confidence, self.labels, scores)
+            for above, chances, scores in parts
+        ]
+
+    def to_frame(self, *more: str, confidence: float | None = None) -> pd.DataFrame:
+        """A tidy pandas frame, one row per instance and label.
+
+        Parameters
+        ----------
+        *more : str
+            Further readings of shape [N, K] as columns: ``"p_first"``, ``"expected_rank"``.
+        confidence : float, optional
+            Adds `rank_interval` at this confidence, as ``rank_low`` and ``rank_high``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Prediction(np.array([[2.0, -1.0]]), np.array([[0.9, 0.2]]), ("a", "b")).to_frame()
+           instance label  rank  score  p_relevant
+        0         0     a     1    2.0         0.9
+        1         0     b     0   -1.0         0.2
+        """
+        import pandas as pd
+
+        count, width = self.scores.shape
+        table: dict[str, Any] = {
+            "instance": np.repeat(pd.Index(self.names, dtype=object if count == 0 else None), width),
+            "label": np.tile(np.array(self.labels, dtype=object), count),
+        }
+        table |= {name: values.ravel() for name, values in self._columns(more, confidence).items()}
+        return pd.DataFrame(table)
+
+    def to_json(self, *more: str, confidence: float | None = None, indent: int | None = None) -> str:
+        """JSON with method, labels and, for each instance, its name, order and the columns of `to_frame`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> print(Prediction(np.array([[2.0]]), np.array([[0.9]]), ("a",), method="br").to_json())
+        {"method": "br", "labels": ["a"], "instances": [{"name": 0, "order": "a",
+        "labels": {"a": {"rank": 1, "score": 2.0, "p_relevant": 0.9}}}]}
+        """
+        return dumps(self.to_dict(*more, confidence=confidence), ensure_ascii=False, indent=indent)
+
+    def to_dict(self, *more: str, confidence: float | None = None) -> dict[str, Any]:
+        """What `to_json` writes, as plain dicts, lists and numbers; arguments as of `to_frame`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Prediction(np.array([[2.0]]), np.array([[0.9]]), ("a",), method="br").to_dict()["instances"]
+        [{'name': 0, 'order': 'a', 'labels': {'a': {'rank': 1, 'score': 2.0, 'p_relevant': 0.9}}}]
+        """
+        columns = {name: values.tolist() for name, values in self._columns(more, confidence).items()}
+        partial = [] if confidence is None else self.partial_text(confidence)
+        instances = []
+        for row, (name, order) in enumerate(zip(self.names or (), self.orders)):
+            labels = {
+                label: {key: values[row][place] for key, values in columns.items()}
+                for place, label in enumerate(self.labels)
+            }
+            sure = {"partial": partial[row]} if partial else {}
+            instances.append({"name": _plain(name), "order": order, **sure, "labels": labels})
+        return {"method": self.method, "labels": list(self.labels), "instances": instances}
+
+    def _columns(self, more: Sequence[str], confidence: float | None) -> dict[str, npt.NDArray[Any]]:
+        found: dict[str, npt.NDArray[Any]] = {"rank": self.ranks, "score": self.scores}
+        if self.raw is not None:
+            found |= {"significance": self.significance, "sigma": self.sigma}
+        found["p_relevant"] = self.p_relevant
+        for name in more:
+            if name not in ("p_first", "expected_rank"):
+                raise DataError(f"no column {name!r}; further ones are 'p_first' and 'expected_rank'")
+            found[name] = getattr(self, name)
+        if confidence is not None:
+            found["rank_low"], found["rank_high"] = self.rank_interval(confidence)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, which: Any) -> Prediction:
+        """Some instances: a slice, indices or booleans; a single index gives a prediction of length one."""
+        places = np.arange(len(self))
+        try:
+            chosen = np.atleast_1d(places[which])
+        except IndexError:
+            raise IndexError(f"no instance {shorten(which)} among {len(self)}") from None
+        raw = self.raw and Significances(*(part[chosen] for part in self.raw))
+        names = tuple(self.names[place] for place in chosen)
+        return replace(
+            self, scores=self.scores[chosen], p_relevant=self.p_relevant[chosen], raw=raw, names=names
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prediction):
+            return NotImplemented
+        same = (self.labels, self.method, self.names) == (other.labels, other.method, other.names)
+        mine, others = ((one.scores, one.p_relevant, *(one.raw or ())) for one in (self, other))
+        return same and len(mine) == len(others) and all(map(np.array_equal, mine, others))
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+    def __repr__(self) -> str:
+        shown = [
+            f"  {name}  {order or '(no label)'}" for name, order in zip(self._head.names, self._head.orders)
+        ]
+        return "\n".join([self._title, *shown, *([f"  {self._rest}"] if self._rest else [])])
+
+    def _repr_html_(self) -> str:
+        from gaussianmlr.model.notebook import table
+
+        return table(self._title, self._head, self._rest)
+
+    @cached_property
+    def _head(self) -> Prediction:
+        return self if len(self) <= _SHOWN else self[:_SHOWN]
+
+    @property
+    def _title(self) -> str:
+        count, width = self.scores.shape
+        by = f", by {self.method}" if self.method else ""
+        return f"Prediction of {_counted(count, 'instance')}, {_counted(width, 'label')}{by}"
+
+    @property
+    def _rest(self) -> str:
+        left = len(self) - _SHOWN
+        return f"... and {left:,} more" if left > 0 else ""
+
+    def _law(self) -> tuple[Tensor, Tensor]:
+        """The raw mu and sigma as tensors, or an error that says what there is without them."""
+        if self.raw is None:
+            method = f"the method {self.method!r}" if self.method else "this method"
+            raise DataError(f"{method} has no sigma: it gives {_OF_ALL}, but not {_OF_SIGMA}")
+        return torch.tensor(self.raw.mu), torch.tensor(self.raw.sigma)
+
+    def _read(self, function: Callable[[Tensor, Tensor], Tensor]) -> FloatArray:
+        return fixed(function(*self._law()).numpy())
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _plain(name: Any) -> Any:
+    """A name as JSON knows it: whole numbers and texts; anything else as its text."""
+    if isinstance(name, np.integer):
+        return int(name)
+    return name if isinstance(name, str | int) and not isinstance(name, np.generic) else str(name)

@@ -1,0 +1,217 @@
+"""Run cells: train once, resume after interruptions, measure once, write the JSON file atomically."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from gaussianmlr._utils.files import alone
+from gaussianmlr._utils.leftovers import sweep
+from gaussianmlr._utils.progress import Watcher
+from gaussianmlr._utils.provenance import commit, versions
+from gaussianmlr.data.loading import RankedSet
+from gaussianmlr.errors import DataError
+from gaussianmlr.model.evaluate import evaluate_methods
+from gaussianmlr.model.model import Model, load, read_config
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.paper.canvas import open_canvases
+from gaussianmlr.paper.cells import (
+    Cell,
+    Measured,
+    is_landed,
+    read_as,
+    reading_methods,
+    recipe_of,
+    write_cell,
+)
+from gaussianmlr.paper.photos import run_photos
+from gaussianmlr.paper.places import Places, Sources
+from gaussianmlr.paper.probes import probe_canvas
+from gaussianmlr.training.fit import fit
+from gaussianmlr.training.origin import Origin
+
+__all__ = ["run_all", "run_cell"]
+
+Outcome = Literal["landed", "there", "busy", "interrupted"]
+
+
+def run_cell(
+    cell: Cell,
+    places: Places,
+    sources: Sources,
+    *,
+    accelerator: str = "auto",
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Train, measure and write a cell with all readings of its training, unless they exist.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell to measure.
+    places : Places
+        Folders of runs and results. The same call resumes an interrupted one.
+    sources : Sources
+        Locations of digits and pictures.
+    accelerator : str
+        Accelerator of Lightning.
+    watcher : Watcher, optional
+        Receives the progress of the training.
+
+    Returns
+    -------
+    {"landed", "there", "busy", "interrupted"}
+        Measured now, measured before, running in another process, or stopped by Ctrl-C.
+    """
+    cell = cell.training
+    if is_landed(cell, places.cells):
+        return "there"
+    with alone(_lock_of(places.run(cell))) as first:
+        if not first:
+            return "busy"
+        if is_landed(cell, places.cells):  # the other process has just finished
+            return "there"
+        made_by = commit()  # read before training, as commits may follow meanwhile
+        if cell.kind == "photo":
+            found = run_photos(cell, places.run(cell), sources, accelerator=accelerator, watcher=watcher)
+        else:
+            found = _run_canvas(cell, places.run(cell), sources, accelerator, watcher)
+        if found is None:
+            return "interrupted"
+        recipe = recipe_of(cell)
+        for one, metrics in zip(cell.readings, found.metrics):
+            facts = {
+                "metrics": {name: round(100 * value, 4) for name, value in metrics.items()},
+                "images_seen": found.images,
+                "seconds": round(found.seconds, 1),
+                "data": found.about,
+                "recipe": read_as(recipe, one.reading).to_dict(),
+                "versions": versions(),
+                "commit": made_by,
+            }
+            if one.is_drawn:
+                facts["probes"] = found.probes
+            write_cell(places.cells, one, facts)
+        return "landed"
+
+
+def _run_canvas(
+    cell: Cell, folder: Path, sources: Sources, accelerator: str, watcher: Watcher | None
+) -> Measured | None:
+    recipe = recipe_of(cell)
+    data = open_canvases(cell, recipe, sources.digits)
+    model = train_once(
+        recipe,
+        data.train,
+        data.validation,
+        labels=data.test.labels,
+        folder=folder,
+        fingerprint=data.fingerprint,
+        accelerator=accelerator,
+        watcher=watcher,
+    )
+    if model is None:
+        return None
+    shown = data.validation
+    Origin(
+        cell.dataset,
+        digest=shown.digits.digest(),
+        validation=len(shown),
+        digits=sources.digits,
+        shared_digits=shown.shared_digits,
+    ).write(folder)
+    found = evaluate_methods(model.network, reading_methods(cell), data.test)
+    _tidy(folder)
+    probes: dict[str, Any] = {}
+    if cell.is_drawn:
+        probes = probe_canvas(model, cell.dataset, data.test.digits, small=cell.preset == "smoke")
+    return Measured(found, int(model.about["images"]), float(model.about["seconds"]), data.about, probes)
+
+
+def train_once(
+    recipe: Recipe,
+    data: RankedSet,
+    validation: RankedSet | None,
+    *,
+    labels: tuple[str, ...],
+    folder: Path,
+    fingerprint: str,
+    accelerator: str = "auto",
+    watcher: Watcher | None = None,
+) -> Model | None:
+    """The model of a run, trained now or earlier; None if Ctrl-C stopped it."""
+    there = finished_model(folder)
+    if there is not None and there.recipe == recipe and there.about.get("fingerprint") == fingerprint:
+        return there
+    fitted = fit(
+        recipe,
+        data,
+        validation,
+        labels=labels,
+        out=folder,
+        fingerprint=fingerprint,
+        accelerator=accelerator,
+        watcher=watcher,
+    )
+    return None if fitted.result.interrupted else fitted.model
+
+
+def finished_model(folder: Path) -> Model | None:
+    """The model of a finished run; None if it is not finished."""
+    sweep(folder)  # a model that a dead process had moved aside is there again
+    if not (folder / "model").is_dir():
+        return None
+    try:
+        if read_config(folder / "model").get("about", {}).get("interrupted", True):
+            return None
+        return load(folder / "model")
+    except DataError as error:
+        raise DataError(f"{error}; or remove {folder} to train it again") from None
+
+
+def _tidy(folder: Path) -> None:
+    """Remove the checkpoints, which are needed only to resume."""
+    for name in ("checkpoint.pt", "best.pt"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
+
+
+def is_busy(cell: Cell, places: Places) -> bool:
+    """Whether a process is running a cell."""
+    if not _lock_of(places.run(cell)).exists():
+        return False
+    with alone(_lock_of(places.run(cell))) as first:
+        return not first
+
+
+def run_all(
+    cells: Sequence[Cell],
+    places: Places,
+    sources: Sources,
+    *,
+    accelerator: str = "auto",
+    watcher: Watcher | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> bool:
+    """Run the missing cells one after the other; False if Ctrl-C stopped it.
+
+    A cell that runs in another process is skipped, so several processes can share a plan.
+    """
+    todo = list(dict.fromkeys(cell.training for cell in cells))
+    for number, cell in enumerate(todo, 1):
+        if is_landed(cell, places.cells):
+            continue
+        say(f"cell {number} of {len(todo)}: {cell.name}")
+        try:
+            outcome = run_cell(cell, places, sources, accelerator=accelerator, watcher=watcher)
+        except DataError as error:
+            raise DataError(f"cell {cell.name}: {error}") from None
+        if outcome == "interrupted":
+            return False
+        if outcome == "busy":
+            say("running in another process")
+    return True

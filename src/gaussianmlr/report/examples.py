@@ -1,0 +1,118 @@
+"""The best and the worst instances of a model: picture or values, orders and bars."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from gaussianmlr.data import RankedData
+from gaussianmlr.data.readers.images import read_image
+from gaussianmlr.errors import DataError
+from gaussianmlr.orders import to_text
+from gaussianmlr.plots import SignificanceDisplay
+from gaussianmlr.report.counts import pick_examples
+from gaussianmlr.report.measure import Evidence
+from gaussianmlr.report.page import Data
+from gaussianmlr.report.svg import drawn
+
+__all__ = ["examples_section"]
+
+_SIDE = 320  # pixels of a picture
+_FEATURES = 8
+_BARS = 12
+
+
+def examples_section(evidence: Evidence, count: int) -> Data:
+    """The best and the worst."""
+    picked = pick_examples(evidence.tau_b, evidence.truth, count)
+    no_sigma = evidence.prediction.raw is None
+    return {
+        "bars": "scores" if no_sigma else "mean significances with one sigma to each side",
+        "best": [_card(evidence, row, f"best{row}") for row in picked.best],
+        "worst": [_card(evidence, row, f"worst{row}") for row in picked.worst],
+    }
+
+
+def _card(evidence: Evidence, row: int, anchor: str) -> Data:
+    one, truth = evidence.prediction[int(row)], evidence.truth[row]
+    name, true, found = one.names[0], to_text(truth[None], one.labels)[0], one.orders[0]
+    words = f"{name}: predicted {found or 'no label'}; truly {true or 'no label'}"
+    return {
+        "name": name,
+        "facts": [("true order", true), ("predicted", found), ("tau-b", f"{100 * evidence.tau_b[row]:.1f}")],
+        "drawing": _bars(evidence, row, anchor, words),
+        **_shown(evidence, int(evidence.rows[row])),
+    }
+
+
+def _bars(evidence: Evidence, row: int, anchor: str, words: str) -> Markup:
+    display = SignificanceDisplay.from_predictions(evidence.prediction, row, truth=evidence.truth[row])
+    display.title = ""  # the card has a heading
+    count = min(_BARS, len(display.labels))
+    what = "Scores" if evidence.prediction.raw is None else "Significances"
+    values = ", ".join(
+        f"{display.labels[label]} {display.values[label]:.2f}"
+        for label in np.argsort(-display.values, kind="stable")[:count]
+    )
+    return drawn(
+        anchor,
+        f"{what} of {words}. {values}",
+        (4.4, 0.95 + 0.27 * count),
+        lambda ax: display.plot(ax, most=count),
+    )
+
+
+def _shown(evidence: Evidence, place: int) -> Data:
+    """The picture of an instance, or its values."""
+    data = evidence.data
+    if isinstance(data, RankedData) and data.features is not None:
+        return _features(evidence, data, place)
+    try:
+        pixels = _pixels(data, place)
+    except DataError as error:  # removed after it was measured
+        return {"features": None, "src": None, "caption": str(error)}
+    kind = "jpeg" if isinstance(data, RankedData) else "png"  # photographs as JPEG; drawings stay sharp
+    src = f"data:image/{kind};base64,{_encoded(pixels, kind)}"
+    return {"features": None, "src": src, "size": pixels.shape[1::-1]}
+
+
+def _pixels(data: Any, place: int) -> Any:
+    from PIL import Image
+
+    if isinstance(data, RankedData):
+        assert data.images is not None
+        image = Image.fromarray(read_image(data.images[place]))
+        image.thumbnail((_SIDE, _SIDE), Image.Resampling.LANCZOS)
+        return np.asarray(image)
+    drawn = data.batch([place]).images[0]
+    return drawn[0] if len(drawn) == 1 else np.moveaxis(drawn, 0, -1)
+
+
+def _encoded(pixels: Any, kind: str) -> str:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, optimize=True, **({"quality": 85} if kind == "jpeg" else {}))
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _features(evidence: Evidence, data: RankedData, place: int) -> Data:
+    """Values of a row; of many columns, those furthest from the mean of the training data."""
+    assert data.features is not None
+    values = np.asarray(data.features[place], dtype=np.float64)
+    names = data.feature_names or tuple(map(str, range(len(values))))
+    chosen = np.arange(len(values))
+    caption = "Feature values"
+    scaling: Any = evidence.model.inputs.get("scaling")
+    if len(values) > _FEATURES:
+        away = np.abs(values)
+        if scaling is not None:
+            away = np.abs(values - np.array(scaling["mean"])) / np.array(scaling["std"])
+        chosen = np.sort(np.argsort(-away, kind="stable")[:_FEATURES])
+        caption = f"The {_FEATURES} most unusual of {len(values)} features"
+    rows = [(names[column], f"{values[column]:.4g}") for column in chosen]
+    return {"features": rows, "caption": caption}

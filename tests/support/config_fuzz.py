@@ -1,0 +1,209 @@
+"""Thousands of wrong configs of models, in a process of its own: ``python config_fuzz.py FOLDER CASES SEED``.
+
+Every case is refused by a `DataError`, or loads to a model that predicts. What was counted is printed as
+JSON, and what the process did besides: modules imported, files opened to be written, programs, connections.
+"""
+
+import copy
+import json
+import random
+import shutil
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import torch
+
+from gaussianmlr import DataError, load
+from gaussianmlr.model.calibration import Calibration
+from gaussianmlr.model.model import Model, build, join
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.schema import digest_of
+from support.memory import peak_megabytes
+
+CODE = ["torch.hub:load", "logging:basicConfig", "fuzz_evil:Evil", "os:system", "subprocess:run", "os:open"]
+PLACES = ["hf:./x", "hf:/etc", "hf:..", "timm:hf-hub:some/thing", "timm:local-dir:/etc", "/dev/zero", "../x"]
+WORDS = [
+    "",
+    "x",
+    "gmlr",
+    "crpc",
+    "mlp",
+    "fast",
+    "mlp+mlp",
+    "fast+fast",
+    "tokens",
+    "\ud800",
+    "\0",
+    "a" * 99_999,
+]
+NUMBERS = [0, -1, 1, 2, 3, 64, 4_097, 10**6, 10**9, 2**31, 2**63, 10**30, 10**400, 0.5, -0.0, 1e-320, 1e308]
+OTHERS = [None, True, False, float("nan"), float("inf"), [], {}, [[]] * 500, [0] * 5_000, {"a": {"b": [1]}}]
+KEYS = ["pretrained", "weights", "trust_remote_code", "repo_or_dir", "name", "channels", "filename", "width"]
+KEYS += ["depth", "hidden", "blocks", "widths", "size", "labels", "outputs", "backbone", "dropout", "bound"]
+WATCHED = ["subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind"]
+
+# Networks that would take all memory, or all time; by the place in `models`.
+ABSURD = [
+    (0, {"head_settings": {"hidden": 30_000_000}}),
+    (0, {"head_settings": {"hidden": 10**15}}),
+    (0, {"backbone_settings": {"width": 20_000}}),
+    (0, {"backbone_settings": {"width": 4, "depth": 10**9}}),
+    (0, {"backbone": "+".join(["mlp"] * 200)}),
+    (2, {"backbone_settings": {"widths": [4, 4], "blocks": [10**9]}}),
+    (2, {"backbone_settings": {"widths": [30_000] * 3, "blocks": [1, 1]}}),
+    (2, {"head_settings": {"width": 10**8}}),
+    (2, {"head_settings": {"width": 4, "embedding": 10**9}}),
+    (2, {"backbone": "fast+" * 100_000 + "fast"}),
+    (2, {"backbone": "resnet18", "backbone_settings": {}}),
+]
+
+
+def tables(**settings):
+    recipe = Recipe(backbone="mlp", backbone_settings={"width": 4}, head_settings={"hidden": 4}, **settings)
+    scaling = {"mean": [0.0, 1.0, 2.0], "std": [1.0, 2.0, 3.0]}
+    inputs = {"kind": "table", "channels": 3, "columns": ["a", "b", "c"], "scaling": scaling}
+    about = {"images": 5, "metrics": {"f1": 0.5}}
+    return Model(*build(recipe, 2, inputs), ("sky", "sea"), recipe, inputs, about, Calibration(1.5, 1.2))
+
+
+def pictures():
+    recipe = Recipe(
+        method="crpc",
+        backbone_settings={"widths": [4, 4], "blocks": [1]},
+        head_settings={"width": 4, "hidden": 4, "embedding": 2},
+    )
+    preprocess = {"size": [16, 16], "crop": None, "mean": [0.0], "std": [1.0], "channels": 1}
+    inputs = {"kind": "image", "channels": 1, "size": [16, 16], "preprocess": preprocess}
+    return Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+
+
+def read(folder, x):
+    reading = load(folder).read(x)
+    return torch.cat([reading.scores, reading.p_relevant])
+
+
+def places_in(value, path=()):
+    """The path of everything in a config."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from places_in(one, (*path, key))
+
+
+def mutate(config, chance):
+    """A config with one to three things wrong; the recipe and the inputs more often than the rest."""
+    config = copy.deepcopy(config)
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        paths = [path for path in places_in(config) if path]
+        if not paths:
+            break
+        likely = [path for path in paths if path[0] in ("recipe", "inputs") and len(path) > 1] or paths
+        *inner, key = chance.choice(likely if chance.random() < 0.6 else paths)
+        holder = config
+        for one in inner:
+            holder = holder[one]
+        change = chance.random()
+        if change < 0.1:
+            del holder[key]
+        elif change < 0.25 and isinstance(holder, dict):
+            holder[chance.choice(KEYS)] = value_of(chance)
+        elif change < 0.3 and isinstance(holder[key], list):
+            holder[key] = holder[key] * chance.choice((0, 2, 1_000))
+        elif change < 0.35:
+            other = chance.choice(paths)
+            if len(other) == 1:
+                holder[key] = copy.deepcopy(config.get(other[0]))
+        elif key in ("method", "backbone") and change < 0.8:
+            holder[key] = chance.choice(CODE + PLACES)
+        else:
+            holder[key] = value_of(chance)
+    return config
+
+
+def value_of(chance):
+    return copy.deepcopy(chance.choice(chance.choice((CODE, PLACES, WORDS, NUMBERS, NUMBERS, OTHERS))))
+
+
+def text_of(config, chance):
+    """What is written; mostly by somebody who knows about checksums."""
+    knowing = chance.random() < 0.85
+    if knowing:
+        finite = json.loads(json.dumps(config), parse_constant=lambda _: None)
+        try:
+            config["config_sha256"] = digest_of(finite)
+        except ValueError:  # halves of characters have no bytes
+            config.pop("config_sha256", None)
+    text = json.dumps(config)
+    damage = chance.random()
+    if damage < 0.02:
+        depth = chance.choice((50, 900, 5_000, 200_000))
+        return text[:-1] + f', "about": {"[" * depth}{"]" * depth}}}', False
+    if damage < 0.04:
+        return text[: chance.randrange(len(text))], False
+    if damage < 0.06:
+        place = chance.randrange(len(text))
+        return text[:place] + chance.choice('09aZ"{}[],:') + text[place + 1 :], False
+    return text, knowing
+
+
+def main(folder, cases, seed):
+    warnings.simplefilter("ignore")  # of layers without units, which do not fit the weights anyway
+    chance = random.Random(seed)
+    torch.manual_seed(seed)
+    models = [tables(), join([tables(method="lsep"), tables(method="lsep")]), pictures()]
+    inputs = [torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 1, 16, 16)]
+    saved, configs, wanted = [], [], []
+    for number, model in enumerate(models):
+        saved.append(model.save(folder / str(number)))
+        configs.append(json.loads((saved[-1] / "config.json").read_text()))
+        wanted.append(read(saved[-1], inputs[number]))
+    events, known = {"written": set(), "else": set()}, set(sys.modules)
+    allowed = [folder / str(number) / "config.json" for number in range(3)]
+
+    def watch(event, arguments):
+        if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+            if arguments[0] not in map(str, allowed):
+                events["written"].add(str(arguments[0]))
+        elif event in WATCHED:
+            events["else"].add(event)
+
+    sys.addaudithook(watch)
+    counts = {"refused": 0, "checksum": 0, "same": 0, "other": 0, "wrong": [], "slowest": 0.0}
+    for number in range(cases):
+        which = chance.randrange(3)
+        text, knowing = text_of(mutate(configs[which], chance), chance)
+        if number < len(ABSURD):
+            which, recipe = ABSURD[number]
+            config = {**configs[which], "recipe": {**configs[which]["recipe"], **recipe}}
+            text = json.dumps({**config, "config_sha256": digest_of(config)})
+        elif number == len(ABSURD):
+            which, config = 2, {**configs[2], "labels": [str(label) for label in range(99_999)]}
+            text = json.dumps({**config, "config_sha256": digest_of(config)})
+        (saved[which] / "config.json").write_text(text)
+        began = time.monotonic()
+        try:
+            scores = read(saved[which], inputs[which])
+        except DataError as error:
+            why = "checksum" if "is not the file that was saved" in str(error) else "refused"
+            counts[why] += 1
+            str(error).encode()  # it can be shown
+        except BaseException as error:
+            counts["wrong"].append(f"{type(error).__name__}: {error} {text[:3_000]}"[:3_500])
+        else:
+            if scores.shape == wanted[which].shape and torch.equal(scores, wanted[which]):
+                counts["same"] += 1
+            elif knowing and bool(scores.isfinite().all()):
+                counts["other"] += 1  # another model, by somebody who can write checksums
+            else:
+                counts["wrong"].append(f"{scores} {text[:3_000]}"[:3_500])
+        counts["slowest"] = max(counts["slowest"], time.monotonic() - began)
+    counts["megabytes"] = peak_megabytes()
+    events["imported"] = set(sys.modules) - known
+    print(json.dumps(counts | {name: sorted(found) for name, found in events.items()}))
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
