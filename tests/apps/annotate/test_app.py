@@ -99,7 +99,7 @@ def test_what_the_page_shows_as_saved_survives_kill_9(place, chromium):
         tab = enter(chromium, server.url, "Ann")
         press(tab, "1", "2", "3", "=", "Enter")
         saved(tab, "mountain > sky = sea")
-        shows(tab, "#item-name", "photo1.png")  # "Saved" is said before the next item is there
+        assert tab.inner_text("#item-name") == "photo1.png"
         code, _ = server.stop(signal.SIGKILL)
         assert code == -signal.SIGKILL
         press(tab, "4", "Enter")  # nobody is there to save it, and the page says so
@@ -114,6 +114,24 @@ def test_what_the_page_shows_as_saved_survives_kill_9(place, chromium):
         assert tab.inner_text("#item-name") == "photo1.png"
         assert tab.inner_text("#progress-text") == "1 of 4 ranked"
         assert server.stop()[0] == 0
+
+
+def test_saved_is_said_once_the_next_item_is_there(place, chromium):
+    """Else a key pressed upon "Saved" is lost while the next item is on its way."""
+
+    def late(route):
+        time.sleep(0.5)
+        route.continue_()
+
+    with serving(place) as server:
+        tab = enter(chromium, server.url, "Ann")
+        tab.route("**/api/next*", late)
+        press(tab, "1", "Enter")
+        saved(tab, "mountain")
+        assert tab.inner_text("#item-name") == "photo1.png"
+        press(tab, "u")
+        shows(tab, "#item-name", "photo0.png")
+        assert held(place) == {}
 
 
 def test_two_people_at_once_by_keys_and_by_dragging(place, chromium):

@@ -237,10 +237,9 @@ const save = (state) => guarded(async () => {
   sent = askedEmpty = null;
   const said = found.saved.state === "skipped" ? "skipped" : found.saved.ranking || "no label applies";
   byId("note").blur();
-  say(`Saved: ${said}`, "good");
   return async () => {
-    await next();
-    say(`Saved: ${said}`, "good");
+    // Said last, also where the next item cannot be fetched: from then on keys count for what is shown.
+    await next().finally(() => say(`Saved: ${said}`, "good"));
   };
 });
 
