@@ -142,11 +142,13 @@ def add_leave_one_out_counts(total: Tensor, weights: Tensor, probabilities: Tens
     ratio = (1.0 - larger) / larger
     both = torch.stack([torch.where(small, weights, 0.0), torch.where(small, 0.0, weights)]) / larger
     columns = law[..., low : high + 1].unsqueeze(-2).unbind(-1)
-    one, found = torch.zeros_like(p), []
-    for first, last in zip(columns[:-1], columns[:0:-1]):
+    one = torch.zeros_like(p)
+    # Allocated at once: small sums that live on between large blocks that do not would leave memory in pieces.
+    sums = both.new_empty(len(columns) - 1, *both.sum(2).shape)
+    for place, (first, last) in enumerate(zip(columns[:-1], columns[:0:-1])):
         one = torch.addcmul(torch.where(small, first, last), ratio, one, value=-1.0)
-        found.append((both * one).sum(2))
-    upward, downward = torch.stack(found, -1)
+        sums[place] = (both * one).sum(2)
+    upward, downward = sums.movedim(0, -1)
     total[..., low:high].index_add_(1, labels, upward + downward.flip(-1))
 
 
