@@ -143,7 +143,7 @@ def add_leave_one_out_counts(total: Tensor, weights: Tensor, probabilities: Tens
     both = torch.stack([torch.where(small, weights, 0.0), torch.where(small, 0.0, weights)]) / larger
     columns = law[..., low : high + 1].unsqueeze(-2).unbind(-1)
     one = torch.zeros_like(p)
-    # Allocated at once: small sums that live on between large blocks that do not would leave memory in pieces.
+    # Allocated at once: small sums kept between large blocks that are freed leave the memory in pieces.
     sums = both.new_empty(len(columns) - 1, *both.sum(2).shape)
     for place, (first, last) in enumerate(zip(columns[:-1], columns[:0:-1])):
         one = torch.addcmul(torch.where(small, first, last), ratio, one, value=-1.0)
