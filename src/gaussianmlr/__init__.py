@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gaussianmlr.errors import DataError
     from gaussianmlr.estimators import scorers
     from gaussianmlr.estimators.classic import CalibratedRanker, DummyRanker, NeighbourRanker
-    from gaussianmlr.estimators.networks import GaussianMLR, MultiLabelRanker
+    from gaussianmlr.estimators.gaussian import GaussianMLR
+    from gaussianmlr.estimators.networks import MultiLabelRanker
     from gaussianmlr.model import calibration
     from gaussianmlr.model.model import load
     from gaussianmlr.model.prediction import Prediction
@@ -38,7 +39,7 @@ _HOMES = {
     "CalibratedRanker": "estimators.classic",
     "DataError": "errors",
     "DummyRanker": "estimators.classic",
-    "GaussianMLR": "estimators.networks",
+    "GaussianMLR": "estimators.gaussian",
     "MultiLabelRanker": "estimators.networks",
     "NeighbourRanker": "estimators.classic",
     "Prediction": "model.prediction",

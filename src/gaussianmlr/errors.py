@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 SHOWN_ROWS = 10
+_FIRST = 3  # rows of equal problems that are named
+_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+# Values differ between equal problems; the names of columns and labels do not.
+_VALUE = re.compile(
+    rf"(?P<name>\b(?:columns?|label) (?:{_QUOTED}|\d+))|{_QUOTED}|\[[^\]]*\](?:\.\.\.)?|(?<!\w)-?\d[\d.,e+-]*"
+)
 
 
 class DataError(ValueError):
@@ -28,7 +36,7 @@ class DataError(ValueError):
 
     @classmethod
     def of_rows(cls, what: str, problems: Sequence[tuple[object, str]], total: int) -> DataError:
-        """One error for many bad rows: the first ten in full, the rest counted.
+        """One error for many bad rows: equal problems in one line, the first ten lines, the rest counted.
 
         Parameters
         ----------
@@ -40,12 +48,44 @@ class DataError(ValueError):
             How many rows there are, good and bad.
         """
         lines = [f"{len(problems)} of {total} {what}:"]
-        lines += [f"  row {row}: {message}" for row, message in problems[:SHOWN_ROWS]]
-        if len(problems) > SHOWN_ROWS:
-            lines.append(f"  ... and {len(problems) - SHOWN_ROWS} more")
+        found = summarised(problems)
+        lines += [f"  {line.where}: {problems[line.places[0]][1]}" for line in found[:SHOWN_ROWS]]
+        if len(found) > SHOWN_ROWS:
+            rest = sum(len(line.places) for line in found[SHOWN_ROWS:])
+            lines.append(f"  ... and {rest} more")
         error = cls("\n".join(lines))
         error.rows = tuple(problems)
         return error
+
+
+class Line(NamedTuple):
+    """One line about equal problems: their rows as a text, and their places in the list."""
+
+    where: str
+    places: list[int]
+
+
+def summarised(problems: Sequence[tuple[object, str]]) -> list[Line]:
+    """Lines of problems of rows; more than three that differ only in the value and the row share one.
+
+    Examples
+    --------
+    >>> rows = [(row, f"'v{row}' in column 'age'") for row in range(200)]
+    >>> [line.where for line in summarised([*rows, (7, "'x' in column 'sex'")])]
+    ['rows 0, 1, 2 and 197 more', 'row 7']
+    """
+    groups: dict[str, list[int]] = {}
+    for place, (_, message) in enumerate(problems):
+        alike = _VALUE.sub(lambda found: found["name"] or "~", message)
+        groups.setdefault(alike, []).append(place)
+    found: list[Line] = []
+    for places in groups.values():
+        if len(places) <= _FIRST:
+            found += [Line(f"row {problems[place][0]}", [place]) for place in places]
+            continue
+        rows = ", ".join(str(problems[place][0]) for place in places[:_FIRST])
+        found.append(Line(f"rows {rows} and {len(places) - _FIRST} more", places))
+    return sorted(found, key=lambda line: line.places[0])
 
 
 def shorten(value: object, width: int = 80) -> str:

@@ -108,7 +108,7 @@ def prepare_tables(folder, seed):
                 check(file)
                 return "checked"
             found = read_table(file)
-        expect(np.isfinite(found.features).all(), "wrong", "features that are not finite were read")
+        expect(not np.isinf(found.features).any(), "wrong", "infinite features were read")
         return "read"
 
     return case, ()

@@ -68,7 +68,7 @@ def test_who_trains_pictures_from_nothing_is_told_of_the_preset(table, tmp_path)
     (tmp_path / "manifest.csv").write_text("\n".join(lines))
     arguments = ("--epochs", 1, "--image-size", 32, "--set", "head=linear")
     result, _ = inside("train", tmp_path, "--out", tmp_path / "run", *arguments)
-    assert "--preset cpu uses networks pretrained on photographs" in result.output
+    assert "learns these pictures from scratch; --preset cpu uses pretrained ones" in result.output
     result, _ = inside("train", table, "--out", tmp_path / "table", "--epochs", 1)
     assert "--preset" not in result.output
 
@@ -214,7 +214,7 @@ def test_labels_and_columns_are_matched_by_name(run, table, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="d"), r"no feature columns \['d'\] among"),
+        (lambda f: f.drop(columns="d"), r"no feature columns \['d'\]; the columns are"),
         (lambda f: f.replace({"ranking": {"sky": "moon"}}), r"does not know the labels \['moon'\]"),
         (lambda f: f.assign(split="train"), "no split 'test'; it has train"),
     ],

@@ -70,8 +70,8 @@ def test_subsets_that_cannot_be(which, message):
     [
         ({"labels": LABELS[:2]}, "expected 2 columns of ranks, one per label, got 3"),
         ({"features": np.zeros((3, 2))}, r"shape \[4, D\], got shape \[3, 2\]"),
-        ({"features": [["red", 1]] * 4}, "encode texts and categories"),
-        ({"features": [[0, np.nan]] * 4}, "row 0: nan in column 1"),
+        ({"features": [["red", 1]] * 4}, "`from_arrays` reads texts"),
+        ({"features": [[0, np.inf]] * 4}, "rows 0, 1, 2 and 1 more: inf in column 1"),
         ({"images": ["a.png"] * 4}, "features or an image, not both"),
         ({"weights": [1, -1, 1, 1]}, r"row 1: weight -1\.0"),
         ({"weights": [1]}, "expected 4 weights"),

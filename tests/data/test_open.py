@@ -1,5 +1,7 @@
 """Names and paths to data that is ready to train on, and to be tested on."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,6 +108,14 @@ def pictures(tmp_path):
             rows.append({"image": f"{number}.png", "ranker": ranker, "ranking": order})
     pd.DataFrame(rows).to_csv(tmp_path / "manifest.csv", index=False)
     return tmp_path
+
+
+def test_pictures_of_reliable_rankers(pictures):
+    source = open_data(pictures, image_size=32, rankers="reliable", seed=3)
+    assert source.train.ranks.shape == (5, 2, 2)
+    alone = copy.copy(source.train)
+    alone.shares = torch.tensor([1.0, 1e-9])
+    assert alone.tensors_at(range(5), 2)[1].tolist() == [[1, 2]] * 5
 
 
 def test_pictures_of_every_ranker(pictures):

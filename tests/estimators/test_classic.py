@@ -92,6 +92,13 @@ def test_pairs_that_teach_nothing():
     np.testing.assert_array_equal(model.decision_function(X[:1]), [[1.5, 2.5, 1.5] - np.array([0.5] * 3)])
 
 
+def test_neighbours_are_not_people(table):
+    X, ranks = table
+    for ranker in (NeighbourRanker(aggregation="thurstone"), DummyRanker(aggregation="thurstone")):
+        with pytest.raises(DataError, match="people who order many instances"):
+            ranker.fit(X, ranks)
+
+
 @pytest.mark.parametrize("aggregation", ["mean_rank", "borda", "kemeny"])
 def test_neighbours_are_found_and_aggregated(table, aggregation):
     X, ranks = table

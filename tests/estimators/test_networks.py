@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import joblib
 import numpy as np
@@ -24,7 +25,6 @@ import gaussianmlr
 from gaussianmlr import (
     DataError,
     DummyRanker,
-    GaussianMLR,
     MultiLabelRanker,
     NeighbourRanker,
     methods,
@@ -36,6 +36,7 @@ from gaussianmlr.estimators.scorers import get_scorer
 from gaussianmlr.metrics import evaluate, kendall_tau_b
 from support.estimators import NOT_A_CLASSIFIER, check_sparse_formats
 
+GaussianMLR = partial(gaussianmlr.GaussianMLR, model="network")  # the other kinds: test_gaussian.py
 BATCHES = "rows come in batches that are drawn, so that a weight moves the weights but is no repetition"
 EXPECTED = {
     **NOT_A_CLASSIFIER,
@@ -168,6 +169,9 @@ def test_several_rankers(table):
     assert (drawn.predict_proba(X) != one.predict_proba(X)).any()
     shared = GaussianMLR(**QUICK, rankers="all").fit(sparse.csr_array(X), several)
     assert shared.predict(sparse.csr_array(X)).shape == ranks.shape
+    for rows in (X, sparse.csr_array(X)):
+        reliable = GaussianMLR(**QUICK, rankers="reliable").fit(rows, several)
+        assert (reliable.predict_proba(rows) != drawn.predict_proba(rows)).any()
 
 
 def test_one_label_unknown_labels_and_few_rows(table):
@@ -422,12 +426,13 @@ def test_a_label_that_a_fold_lacks_says_how_to_name_it():
     assert "labels=[...]" not in str(caught.value)
 
 
-def test_words_among_inputs_are_named():
-    frame = pd.DataFrame({"height": [1.0, 2.0], "kind": pd.Categorical(["3", "oak"])})
-    with pytest.raises(DataError, match=r"column 'kind' of X is 'oak' in row 1; expected numbers"):
-        GaussianMLR(**QUICK).fit(frame, ["a", "b"])
+def test_words_among_numbers_are_named():
+    frame = pd.DataFrame({"height": [1.0, 2.0, 3.0], "kind": ["3", "oak", "4"]})
+    with pytest.raises(DataError, match=r"column 'kind' of X is 'oak' in row 1; expected a number"):
+        GaussianMLR(**QUICK).fit(frame, ["a", "b", "a"])
+    ranker = GaussianMLR(**QUICK).fit([[1.0, 2.0], [2.0, 3.0]], ["a", "b"])
     with pytest.raises(DataError, match=r"column 1 of X is 'oak' in row 0; expected numbers"):
-        NeighbourRanker().fit([["1", "oak"], ["2", "3"]], ["a", "b"])
+        ranker.predict([["1", "oak"], ["2", "3"]])
 
 
 @pytest.mark.parametrize("method", ["gmlr", "ranknet", "br"])

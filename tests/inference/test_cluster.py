@@ -206,7 +206,7 @@ def test_a_killed_machine_changes_nothing(seeing, photos, table, tmp_path):
         assert found.read_text() == local.stdout
         # Ray says there what it lost; and every bad file is named once, in its place.
         told = [line for line in said.read_text().splitlines() if "skipped" in line]
-        assert told == local.stderr.splitlines()
+        assert told == [line for line in local.stderr.splitlines() if "skipped" in line]
         (tmp_path / "more").mkdir()
         ray.init(made.address, log_to_driver=False)  # joined once, as a notebook is: its workers stay
         try:

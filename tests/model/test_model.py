@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -18,7 +19,9 @@ from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.model import join
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.schema import digest_of
+from gaussianmlr.rankers import reliability
 from gaussianmlr.training.fit import evaluate, fit
+from gaussianmlr.training.sets import ready_sets
 
 LABELS = ("sky", "sea", "sun")
 
@@ -87,7 +90,7 @@ def test_no_pickle_and_nothing_half_written(fitted, saved):
     assert [file.name for file in saved.parent.iterdir()] == ["model"]
     card = (saved / "README.md").read_text()
     assert "sky, sea, sun" in card
-    assert "| tau_b |" in card
+    assert "| tau-b |" in card
 
 
 def test_fit_leaves_the_model_in_its_folder(fitted):
@@ -265,6 +268,17 @@ def test_several_rankers_of_validation_data_are_made_one():
     recipe = Recipe(backbone="mlp", epochs=2, rankers="all")
     one, other = (fit(recipe, twice, check, labels=LABELS).result.history for check in (data, twice))
     assert [row["tau_b"] for row in one] == [row["tau_b"] for row in other]
+
+
+def test_rankers_are_drawn_by_reliability():
+    data = make_data()
+    careless = data.ranks[torch.randperm(len(data.ranks), generator=torch.Generator().manual_seed(0))]
+    several = Arrays(data.inputs, torch.stack([data.ranks, careless, data.ranks], 1))
+    found, _ = ready_sets(Recipe(rankers="reliable"), several, None, {})
+    np.testing.assert_allclose(found.shares, reliability(several.ranks.numpy()))
+    assert found.shares[1] < 0.2 * found.shares[0]
+    assert ready_sets(Recipe(rankers="all"), several, None, {})[0].shares is None
+    assert ready_sets(Recipe(rankers="reliable"), data, None, {})[0] is data  # one order: nobody to draw
 
 
 @pytest.mark.parametrize(

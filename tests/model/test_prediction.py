@@ -259,7 +259,7 @@ def test_what_people_see():
     assert len(lines) == 10
     assert lines[-1].strip() == "... and 3 more"
     nothing = Prediction(-np.ones((1, 1)), np.zeros((1, 1)), ("a",))
-    assert repr(nothing) == "Prediction of 1 instance, 1 label\n  0  (no label)"
+    assert repr(nothing) == "Prediction of 1 instance, 1 label\n  0  (none)"
     page = Prediction(np.ones((1, 1)), np.ones((1, 1)), ("<b>&",), names=("<script>",))._repr_html_()
     assert "<script>" not in page
     assert "&lt;b&gt;&amp; 100%" in page

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def rewrite(saved, change, *, knowing=True):
     if knowing:
         config["config_sha256"] = digest_of(config)
     (saved / "config.json").write_text(json.dumps(config))
+
+
+def encoded(first):
+    """A change that gives the first of three columns another kind."""
+    return lambda config: config["inputs"].update(encoding=[first, {"kind": "number"}, {"kind": "number"}])
 
 
 def test_thousands_of_wrong_configs_are_refused_or_harmless(tmp_path):
@@ -80,6 +86,21 @@ def test_thousands_of_wrong_configs_are_refused_or_harmless(tmp_path):
         (lambda c: c["inputs"].update(channels=4), "3 columns for 4 channels"),
         (lambda c: c["inputs"].update(size=[9, 9_999]), r"inputs\.size\.1 is 9999"),
         (lambda c: c["inputs"].update(kind="image"), "columns for 3 channels of image inputs"),
+        (encoded({"kind": "text"}), r"inputs\.encoding\.0\.kind is 'text'"),
+        (encoded({"kind": "number", "categories": ["a"]}), "categories in a column of kind number"),
+        (encoded({"kind": "category", "categories": ["b", "a"]}), "categories that are not sorted"),
+        (encoded({"kind": "category", "categories": ["a", "a"]}), "categories that are not sorted"),
+        (encoded({"kind": "category", "categories": ["a"], "frequent": [1]}), "not among 1, in order"),
+        (encoded({"kind": "category", "categories": ["a" * 1001]}), r"encoding\.0\.categories\.0"),
+        (
+            encoded({"kind": "category", "categories": [f"{i:05}" for i in range(10_001)]}),
+            "at most 10000 items",
+        ),
+        (encoded({"kind": "date"}), r"the parts \[\] in a column of kind date"),
+        (encoded({"kind": "date", "parts": ["hour", "days"]}), "the parts"),
+        (encoded({"kind": "date", "parts": ["days", "hour"]}), "an encoding of 4 channels for 3"),
+        (lambda c: c["inputs"].update(encoding=[{"kind": "number"}]), "an encoding of 1 columns for 3 names"),
+        (encoded({"kind": "number", "gaps": True}), "do not fit its config"),
         (lambda c: c["calibration"].update(pairs=0), r"calibration\.pairs is 0"),
         (lambda c: c["recipe"].update(rate=10**400), "was changed: "),
         (lambda c: c["recipe"].update(method_settings={"bound": "4"}), "bound is '4'; .* valid number"),
@@ -121,9 +142,12 @@ def test_the_checksum_covers_the_config(saved):
 
 
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
-def test_models_of_before_configs_had_a_checksum_still_load(folder):
-    assert "config_sha256" not in json.loads((folder / "config.json").read_text())
-    model = gaussianmlr.load(folder)
+def test_models_of_before_configs_had_a_checksum_still_load(folder, tmp_path):
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("config_sha256", None)
+    older = shutil.copytree(folder, tmp_path / "older")
+    (older / "config.json").write_text(json.dumps(config))
+    model = gaussianmlr.load(older)
     assert model.read(torch.zeros(1, 1, 224, 224)).scores.shape == (1, 10)
 
 

@@ -189,8 +189,6 @@ def test_weak_keeps_the_bipartition(ranks):
         (['a > "b'], "quote at character 5 is never closed"),
         ([["a", []]], "empty bucket"),
         ([["a", 3]], "expected a label or a bucket of labels, got 3"),
-        ([None], "missing; "),
-        ([float("nan")], "missing; "),
         ([{"a": 1.5}], "label 'a' has rank 1.5"),
         ([{"a": -2}], "label 'a' has rank -2"),
         ([[1, 0, 0, 0], [1, 0, 0]], "row 1: \\[1, 0, 0\\] has 3 values, expected 4"),
@@ -238,8 +236,14 @@ def test_many_bad_rows_are_reported_together():
         g.to_ranks(["a > b"] * 5 + ["a >"] * 12)
     lines = str(caught.value).splitlines()
     assert lines[0] == "12 of 17 orders cannot be read:"
+    assert lines[1:] == [
+        "  rows 5, 6, 7 and 9 more: 'a >': empty bucket at the end; a label must stand there"
+    ]
+    with pytest.raises(DataError) as caught:
+        g.to_ranks([f"label {number}" for number in range(12)], ["a"])
+    lines = str(caught.value).splitlines()
     assert len(lines) == 12
-    assert lines[1].startswith("  row 5:")
+    assert lines[1].startswith("  row 0: 'label 0': label 'label 0' is not one of ['a']")
     assert lines[-1] == "  ... and 2 more"
 
 
@@ -286,11 +290,15 @@ def test_labels_that_are_numbers_are_written_as_texts():
 
 def test_gaps_of_every_make():
     for gap in (None, float("nan"), np.float32("nan"), pd.NA, pd.NaT):
-        with pytest.raises(DataError, match=r"row 1: .*: missing; '' means"):
-            g.to_ranks(["a > b", gap])
+        with pytest.warns(
+            UserWarning, match="1 of 2 orders are missing; they are read as '': no label applies"
+        ):
+            assert g.to_ranks(["a > b", gap]).ranks.tolist() == [[2, 1], [0, 0]]
+        with pytest.raises(DataError, match="no label occurs"), pytest.warns(UserWarning, match="1 of 1"):
+            g.to_ranks([gap])
     for kind in ("Int64", "Float64", object):
         frame = pd.DataFrame({"a": [2, 0], "b": [1, None]}, dtype=kind)
-        with pytest.raises(DataError, match=r"row 1: nan in column 1 of .*; expected integers; -1 stands"):
+        with pytest.raises(DataError, match=r"row 1: nan in column 1 \('b'\) of .*; expected integers; -1"):
             g.to_ranks(frame)
         with pytest.raises(DataError, match="nan in column 1"):
             g.orders.check_ranks(frame)
@@ -306,3 +314,19 @@ def test_gaps_of_every_make():
 def test_frames_that_mix_numbers_and_texts_name_the_texts():
     with pytest.raises(DataError, match=r"\['b'\] hold no numbers"):
         g.to_ranks(pd.DataFrame({"a": [1, 2], "b": ["x", 1]}, dtype=object))
+
+
+def test_an_order_without_labels_is_read_as_people_see_it():
+    read = g.to_ranks(["(none)", " (none) ", "", "sky"], ["sky", "sea"])
+    assert read.ranks.tolist() == [[0, 0]] * 3 + [[1, 0]]
+    text = g.to_text([[1]], ["(none)"])
+    assert text == ['"(none)"']
+    assert g.to_ranks(text).ranks.tolist() == [[1]]
+
+
+def test_every_unknown_label_has_a_question_mark():
+    assert g.to_text([[1, -1, -1]], ["sky", "sun", "sea"]) == ["sky ? sun ? sea"]
+    for text in ("sky ? sun ? sea", "sky ? sun = sea"):
+        assert g.to_ranks([text], ["sky", "sun", "sea"]).ranks.tolist() == [[1, -1, -1]]
+    with pytest.raises(DataError, match="'>' behind '\\?'"):
+        g.to_ranks(["sky ? sun > sea"])

@@ -17,7 +17,9 @@ from gaussianmlr.metrics.sequences import (
     rank_correlation,
     spread,
 )
+from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.model import Model, build
+from gaussianmlr.model.scale import JndScale
 from gaussianmlr.paper.cells import Cell, recipe_of
 from gaussianmlr.paper.probes import follow
 from gaussianmlr.paper.singles import Bars, bars_of
@@ -120,6 +122,10 @@ def test_gauges_of_a_model(name):
         else:
             np.testing.assert_allclose(track.canonical[1, :, place], expected, atol=1e-5)
     assert (track.thresholds is not None) == (name == "lsep")
+    model.jnd, model.calibration = JndScale([0.0, 1.0], [0.0, 1.0]), Calibration(pairs=2.0)
+    if name == "gmlr":  # what a calibrated prediction shows, before its temperature
+        shown = model.predict(probe[1]).significance[:, probe.labels[1]]
+        np.testing.assert_allclose(follow(model, probe).jnd[1], 2.0 * shown, rtol=1e-4, atol=1e-5)
 
 
 def test_bars_survive_the_cell():

@@ -89,7 +89,7 @@ def test_bars_are_the_significances(prediction):
     line = next(line for line in display.ax_.lines if list(line.get_ydata()) == [0, 1])
     assert list(line.get_xdata()) == [0, 0]
     texts = [text.get_text() for text in display.ax_.texts]
-    assert texts[-4:] == [{2: "2", 0: "–", 1: "1", -1: "?"}[[2, 0, 1, -1][label]] for label in order]
+    assert texts[-4:] == [{2: "1", 0: "–", 1: "2", -1: "?"}[[2, 0, 1, -1][label]] for label in order]
 
 
 def test_bars_against_other_thresholds():
@@ -154,7 +154,7 @@ def test_words_beside_bars_of_nothing_relevant_stay_inside_and_apart():
     display = SignificanceDisplay([-5.0, -9.0], ["sky", "sea"], truth=[0, 1]).plot()
     display.figure_.canvas.draw()
     words, truth = (text.get_window_extent() for text in display.ax_.texts[:2])
-    assert [text.get_text() for text in display.ax_.texts[:2]] == ["relevant →", "true rank"]
+    assert [text.get_text() for text in display.ax_.texts[:2]] == ["relevant →", "true place"]
     assert not words.overlaps(truth)
     assert words.x1 <= display.ax_.get_window_extent().x1
 

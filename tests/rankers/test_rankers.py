@@ -13,7 +13,7 @@ from scipy.stats import kendalltau
 from gaussianmlr import DataError, metrics, rankers
 from support import oracles_metrics as oracle
 
-METHODS = ["mean_rank", "borda", "kemeny"]
+METHODS = ["mean_rank", "borda", "kemeny", "thurstone"]
 
 
 @st.composite
@@ -190,7 +190,10 @@ def test_agreement_reads_well():
             "1 of 4 ranks .*\n  row 1, ranker 0: nan for label 0",
         ),
         (lambda: rankers.kemeny(np.zeros((1, 1, 13))), "max_labels=12 labels, got 13; .* use borda"),
-        (lambda: rankers.aggregate([[[1]]], "mode"), "one of 'mean_rank', 'borda', 'kemeny', not 'mode'"),
+        (
+            lambda: rankers.aggregate([[[1]]], "mode"),
+            "one of .mean_rank., .borda., .kemeny., .thurstone., not .mode.",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -242,6 +245,6 @@ def test_scenes_agree_as_published(scenes):
 
 def test_scenes_aggregates_are_near_each_other(scenes):
     ranks, test = scenes
-    orders = {method: rankers.aggregate(ranks[test], method) for method in METHODS}
+    orders = {method: rankers.aggregate(ranks[test], method) for method in METHODS[:3]}
     for method in ("borda", "kemeny"):
         assert metrics.kendall_tau_b(orders[method], orders["mean_rank"]) > 0.9

@@ -30,7 +30,9 @@ def table(place):
 @pytest.fixture(scope="session")
 def run(place, table):
     out = place / "hikes"
-    call("train", table, "--out", out, "--epochs", 4, "--set", "batch_size=16", "--quiet")
+    call(
+        "train", table, "--out", out, "--model", "network", "--epochs", 4, "--set", "batch_size=16", "--quiet"
+    )
     return out
 
 

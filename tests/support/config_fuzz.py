@@ -16,10 +16,12 @@ from pathlib import Path
 import torch
 
 from gaussianmlr import DataError, load
+from gaussianmlr.data.loading import Arrays
 from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.model import Model, build, join
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.schema import digest_of
+from gaussianmlr.training.trees import fit_trees
 from support.memory import peak_megabytes
 
 CODE = ["torch.hub:load", "logging:basicConfig", "fuzz_evil:Evil", "os:system", "subprocess:run", "os:open"]
@@ -77,6 +79,17 @@ def pictures():
     preprocess = {"size": [16, 16], "crop": None, "mean": [0.0], "std": [1.0], "channels": 1}
     inputs = {"kind": "image", "channels": 1, "size": [16, 16], "preprocess": preprocess}
     return Model(*build(recipe, 3, inputs), ("sky", "sea", "sun"), recipe, inputs)
+
+
+def boosted():
+    """A network and trees, three columns and two labels."""
+    x = torch.rand(60, 3, generator=torch.Generator().manual_seed(0))
+    data = Arrays(x, (x[:, :2] > 0.5) * (x[:, :2].argsort(1) + 1))
+    network = tables()
+    trees = fit_trees(
+        Recipe(trees={"rounds": 3}), data, data, labels=("sky", "sea"), inputs=dict(network.inputs)
+    )
+    return join([network, trees])
 
 
 def read(folder, x):
@@ -152,15 +165,15 @@ def main(folder, cases, seed):
     warnings.simplefilter("ignore")  # of layers without units, which do not fit the weights anyway
     chance = random.Random(seed)
     torch.manual_seed(seed)
-    models = [tables(), join([tables(method="lsep"), tables(method="lsep")]), pictures()]
-    inputs = [torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 1, 16, 16)]
+    models = [tables(), join([tables(method="lsep"), tables(method="lsep")]), pictures(), boosted()]
+    inputs = [torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 1, 16, 16), torch.rand(2, 3)]
     saved, configs, wanted = [], [], []
     for number, model in enumerate(models):
         saved.append(model.save(folder / str(number)))
         configs.append(json.loads((saved[-1] / "config.json").read_text()))
         wanted.append(read(saved[-1], inputs[number]))
     events, known = {"written": set(), "else": set()}, set(sys.modules)
-    allowed = [folder / str(number) / "config.json" for number in range(3)]
+    allowed = [folder / str(number) / "config.json" for number in range(4)]
 
     def watch(event, arguments):
         if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
@@ -172,7 +185,7 @@ def main(folder, cases, seed):
     sys.addaudithook(watch)
     counts = {"refused": 0, "checksum": 0, "same": 0, "other": 0, "wrong": [], "slowest": 0.0}
     for number in range(cases):
-        which = chance.randrange(3)
+        which = chance.randrange(4)
         text, knowing = text_of(mutate(configs[which], chance), chance)
         if number < len(ABSURD):
             which, recipe = ABSURD[number]

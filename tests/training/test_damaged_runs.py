@@ -1,5 +1,6 @@
 """Damaged runs, full disks and signals: a trained model is never lost or made worse."""
 
+import contextlib
 import json
 import os
 import resource
@@ -58,6 +59,22 @@ class Stop(Watcher):
         self.left -= 1
         if self.left == 0:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def ends_within(seconds):
+    """Turns a process that hangs, on a pipe for example, into an error."""
+
+    def stop(*_):
+        raise TimeoutError(f"still running after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +167,24 @@ def test_damaged_checkpoints_are_refused_and_the_model_stays(damage, finished, f
     if "another" not in damage:
         with pytest.raises(DataError, match=r"checkpoint\.pt cannot be read"):
             describe(folder)
+
+
+@pytest.mark.parametrize("name", ["checkpoint.pt", "best.pt", "data.json", "epochs.csv", "recipe.toml"])
+@pytest.mark.parametrize(("kind", "message"), [("pipe", "not a regular file"), ("link", "a link to")])
+def test_what_is_no_file_of_the_run_is_neither_read_nor_written(kind, message, name, folder, tmp_path):
+    """A pipe blocks whoever opens it; a link in a folder of somebody else may lead to any file."""
+    own = tmp_path / "precious.txt"
+    own.write_text("precious")
+    (folder / name).unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to(own)
+    before = weights(folder)
+    with ends_within(20), pytest.raises(DataError, match=rf"{name} is {message}"):
+        run(folder)
+    assert own.read_text() == "precious"
+    assert weights(folder) == before
 
 
 def test_best_weights_are_needed_while_a_run_is_under_way(finished, tmp_path):

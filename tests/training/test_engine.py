@@ -208,6 +208,19 @@ def test_one_ranker_is_drawn_an_epoch():
     assert torch.equal(drawn[0], data.tensors(range(50), 0)[1])
 
 
+def test_reliable_rankers_are_drawn_more_often():
+    ranks = torch.stack([torch.full((3000, 2), float(ranker)) for ranker in range(3)], 1).long()
+    ranks[:1500, 2] = -1
+    plain = Arrays(torch.zeros(3000, 1), ranks)
+    equal = Arrays(torch.zeros(3000, 1), ranks, shares=torch.full((3,), 0.7))
+    assert torch.equal(plain.tensors(range(3000), 4)[1], equal.tensors(range(3000), 4)[1])
+    drawn = Arrays(torch.zeros(3000, 1), ranks, shares=torch.tensor([1.0, 3.0, 4.0]))
+    drawn = drawn.rows(torch.arange(3000)).tensors(range(3000), 4)[1][:, 0]
+    for part, wanted in ((drawn[:1500], [1 / 4, 3 / 4, 0]), (drawn[1500:], [1 / 8, 3 / 8, 4 / 8])):
+        found = torch.bincount(part, minlength=3) / 1500
+        assert found.tolist() == pytest.approx(wanted, abs=0.05)  # four standard errors
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_shares_of_processes_make_up_the_batches(workers):
     data = Arrays(torch.arange(23)[:, None].float(), torch.zeros(23, 2).long())

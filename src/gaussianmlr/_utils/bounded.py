@@ -21,6 +21,7 @@ __all__ = [
     "is_folder",
     "lines_of",
     "most_unpacked",
+    "open_bytes",
     "open_text",
     "read_regular",
     "shorter",
@@ -113,17 +114,22 @@ def shorter(name: str) -> str:
     return name.encode()[: _LONGEST_NAME - 17].decode(errors="ignore") + f"-{digest}"
 
 
-def open_text(path: Path, *, held: bool = True) -> TextIO:
-    """A text file, gzipped if its name ends in ``.gz``, read as UTF-8 with its line ends as they are.
+def open_text(path: Path, *, held: bool = True, encoding: str = "utf-8-sig") -> TextIO:
+    """A text file, gzipped if its name ends in ``.gz``, with its line ends as they are.
 
     A line longer than `LONGEST_LINE` is a `DataError`. If the whole file is `held` in memory, so is unpacking
     to more than a hundred times its size.
     """
+    return io.TextIOWrapper(open_bytes(path, held=held), encoding=encoding, newline="")
+
+
+def open_bytes(path: Path, *, held: bool = True) -> io.BufferedReader:
+    """The bytes of a text file, unpacked, within the limits of `open_text`."""
     check_file(path, "a table")
     packed = path.suffix.lower() == ".gz"
     stream = cast("IO[bytes]", gzip.GzipFile(path) if packed else path.open("rb", buffering=0))
     raw = _Bounded(stream, path, path.stat().st_size if packed and held else None)
-    return io.TextIOWrapper(io.BufferedReader(raw, _BLOCK), encoding="utf-8-sig", newline="")
+    return io.BufferedReader(raw, _BLOCK)
 
 
 def lines_of(stream: IO[str], name: str) -> Iterator[str]:

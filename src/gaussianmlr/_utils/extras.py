@@ -21,13 +21,16 @@ _EXTRAS = {
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
     "prometheus_client": "pages",
+    "openpyxl": "excel",
     "pyarrow": "parquet",
     "uvicorn": "pages",
+    "xgboost": "trees",
 }
 _DISTRIBUTIONS = {
     "PIL": "pillow",
     "python_multipart": "python-multipart",
     "prometheus_client": "prometheus-client",
+    "xgboost": "xgboost-cpu",
 }
 
 

@@ -35,7 +35,7 @@ def refuse_large(
     raw: Any = None,
     unit: str = "",
 ) -> None:
-    """Refuse finite numbers [N, D], dense or sparse, that would overflow; show row and column.
+    """Refuse numbers [N, D], dense or sparse, that would overflow; show row and column.
 
     Parameters
     ----------
@@ -59,7 +59,10 @@ def refuse_large(
       row 1: -1e+300 in column 'b' is too large; expected a magnitude below 1e+100
     """
     held = values.data if hasattr(values, "toarray") else values
-    if held.size == 0 or max(float(held.max()), -float(held.min())) <= most:
+    if held.size == 0:
+        return
+    # NaN, a gap, is no number that is too large.
+    if not max(float(np.fmax.reduce(held, axis=None)), -float(np.fmin.reduce(held, axis=None))) > most:
         return
     places = np.argwhere(
         np.abs(values.toarray() if hasattr(values, "toarray") else values) > np.float64(most)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gaussianmlr._utils.display import clock
+from gaussianmlr._utils.display import NAMES, clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
@@ -60,6 +60,7 @@ class Watcher:
         """A message of one line."""
 
 
+SECONDS = 10.0  # between lines of progress, where there is no terminal
 _SHOWN = ("tau_b", "hamming_loss", "f1")
 
 
@@ -81,6 +82,7 @@ class ConsoleWatcher(Watcher):
         self._began = time.monotonic()
         self._left_to_do = 0
         self._done = 0
+        self._lines: tuple[float, float, int] | None = None  # when they began, the last one, done before
 
     def begin(self, stage: str, epoch: int, epochs: int, steps: int, done: int) -> None:
         """Show a bar for the epoch; the time left is that of the whole stage."""
@@ -111,6 +113,10 @@ class ConsoleWatcher(Watcher):
             left = spent / self._done * (self._left_to_do - self._done)
             self._bar.update(self._task, advance=1, more=f"loss {loss:.4f}, {clock(left)} left")
 
+    def predicted(self, done: int) -> None:
+        """Print how many instances are predicted, every few seconds."""
+        self._line(f"predicted {done:,}")
+
     def features(self, done: int, total: int) -> None:
         """Show a bar while the features of a frozen backbone are computed, then say so."""
         self._move("features", done, total)
@@ -126,8 +132,22 @@ class ConsoleWatcher(Watcher):
             self._show(what, total, done)
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
+        elif done < total:
+            self._line(f"{what}: {done:,} of {total:,}", done, total)
         if done == total:
+            self._lines = None
             self.close()
+
+    def _line(self, text: str, done: int = 0, total: int = 0) -> None:
+        """Print a line every few seconds, with the time left if the total is known."""
+        now = time.monotonic()
+        began, last, before = self._lines or (now, now, done)
+        if now - last >= SECONDS:
+            if done > before:
+                text += f", {clock((now - began) / (done - before) * (total - done))} left"
+            self.note(text)
+            last = now
+        self._lines = (began, last, before)
 
     def end(self, row: dict[str, Any]) -> None:
         """Print the metrics of the epoch."""
@@ -137,7 +157,7 @@ class ConsoleWatcher(Watcher):
         shown = [f"epoch {row['epoch']:3d}", f"train loss {row['train_loss']:.4f}"]
         if "loss" in row:
             shown.append(f"validation loss {row['loss']:.4f}")
-            shown += [f"{name} {100 * row[name]:.2f}" for name in _SHOWN]
+            shown += [f"{NAMES[name]} {100 * row[name]:.2f}" for name in _SHOWN]
         self.note("   ".join([*shown, clock(row["seconds"])]))
 
     def note(self, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gaussianmlr.cli import options
+from gaussianmlr.cli.tables import FORMAT, reads_tables
 
 if TYPE_CHECKING:
     import threading
@@ -31,6 +32,7 @@ class Aggregate(StrEnum):
     mean_rank = "mean_rank"
     borda = "borda"
     kemeny = "kemeny"
+    thurstone = "thurstone"
 
 
 class FormName(StrEnum):
@@ -41,13 +43,17 @@ class FormName(StrEnum):
     argilla = "argilla"
 
 
+@reads_tables(*FORMAT)
 def annotate_command(
     images: Annotated[
         Path, typer.Argument(help="Folder of pictures, a manifest, or a table of texts or rows.")
     ],
     out: Annotated[Path, typer.Option(help="Folder of the answers; run again to resume.")],
     labels: Annotated[
-        Path | None, typer.Option(help="Text file, one label per line; needed the first time.")
+        str | None,
+        typer.Option(
+            help="Text file, one label per line, or a list, 'sky,\"red, dark\"'; needed the first time."
+        ),
     ] = None,
     model: Annotated[
         Path | None,
@@ -60,6 +66,7 @@ def annotate_command(
     port: options.Port = 8000,
     token: options.Token = None,
     trust: options.Trust = None,
+    layout: Any = None,
 ) -> None:
     """Rank labels for pictures, texts or rows, on a page in the browser; several people at once, by name.
 
@@ -69,7 +76,7 @@ def annotate_command(
     options.need_pages("gmlr annotate")
     from functools import partial
 
-    from gaussianmlr.apps.annotate import Store, read_items, read_labels
+    from gaussianmlr.apps.annotate import Store, read_items
     from gaussianmlr.apps.annotate.app import make_annotate_app
     from gaussianmlr.apps.web.server import check_listening, listen, run_server
     from gaussianmlr.errors import DataError
@@ -77,10 +84,12 @@ def annotate_command(
     # Check everything before the store is created or changed.
     check_listening(host, token)
     with listen(host, port) as listener:
-        found = read_items(images)
-        names = None if labels is None else read_labels(labels)
+        found = read_items(images, layout)
+        names = options.listed(labels)
         if names is None and not out.exists():
-            raise DataError(f"{out}: does not exist yet; give --labels, a file with one label per line")
+            raise DataError(
+                f"{out}: does not exist yet; give --labels, a list or a file with one label per line"
+            )
         suggests = None
         if model is not None:
             suggests = _suggester(model, found.kind, _labels_of(out) if names is None else names)
@@ -199,7 +208,9 @@ def show_command(store: StoreFolder, as_json: options.AsJson = False) -> None:
     for person in seen.people:
         typer.echo(f"  {_line(person)}")
     if seen.agreement:
-        typer.echo(f"tau-b between two people: {seen.agreement['pairwise_tau_b']:.3f}")
+        typer.echo(
+            f"tau-b between two people: {100 * seen.agreement['pairwise_tau_b']:.1f} (100 = the same order)"
+        )
     for item, much in seen.disputed[:10]:
         typer.echo(f"  disagreement {much:.2f}  {names[item]}")
 
@@ -209,5 +220,7 @@ def _line(person: dict[str, Any]) -> str:
     if person["seconds"] is not None:
         parts.append(f"{person['seconds']:.1f} s per item")
     if person["tau_b"] is not None:
-        parts.append(f"tau-b {person['tau_b']:.3f} with the others")
+        parts.append(f"tau-b {100 * person['tau_b']:.1f} with the others")
+    if person["reliability"] is not None:
+        parts.append(f"reliability {person['reliability']:.2f}")
     return ", ".join(parts)

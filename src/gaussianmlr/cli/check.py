@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gaussianmlr.cli.options import AsJson, Labels, Threshold, Tolerance, listed, print_json
+from gaussianmlr.cli.tables import reads_tables
 
 
+@reads_tables()
 def check_command(
     path: Annotated[
         Path,
@@ -24,6 +26,7 @@ def check_command(
     plot: Annotated[Path | None, typer.Option(help="Draw the statistics into this PNG.")] = None,
     as_json: AsJson = False,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as problems too.")] = False,
+    layout: Any = None,
 ) -> None:
     """List every problem of a data set and what it holds.
 
@@ -36,6 +39,7 @@ def check_command(
         labels=listed(labels),
         threshold=threshold,
         tolerance=tolerance,
+        layout=layout,
         shown=sys.stderr.isatty(),
     )
     print_json(report.to_dict()) if as_json else typer.echo(repr(report))

@@ -6,18 +6,20 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr.cli import options
+from gaussianmlr.cli.tables import reads_tables
 
 if TYPE_CHECKING:
     from gaussianmlr.comparison.verdict import Comparison
     from gaussianmlr.model.recipe import Recipe
 
 
+@reads_tables()
 def compare_command(
     data: options.Data,
     out: Annotated[Path, typer.Option(help="Folder of the comparison: cells, tables and the picture.")],
@@ -52,10 +54,12 @@ def compare_command(
     threshold: options.Threshold = None,
     tolerance: options.Tolerance = 0.0,
     accelerator: options.Accelerator = "auto",
+    threads: options.Threads = None,
     trust: options.Trust = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     escape_formulas: options.EscapeFormulas = False,
+    layout: Any = None,
 ) -> None:
     """Compare methods on the same splits with the same budget: mean, spread, and paired tests.
 
@@ -68,16 +72,21 @@ def compare_command(
     Exit code: 0 done, 2 something to fix, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
     from gaussianmlr.comparison.run import DEFAULT, compare
+    from gaussianmlr.data import RankedData
     from gaussianmlr.data.open import find_data
     from gaussianmlr.model.settings import recipe_of
-    from gaussianmlr.training.defaults import default_recipe
+    from gaussianmlr.training.defaults import default_recipe, why_small
 
     names = [one.strip() for text in method or () for one in text.split(",") if one.strip()]
     said = f"stopped; what is finished is kept, and the same command resumes from {out}"
-    with options.resumable(said, quiet, lines=False) as watcher:
-        found = find_data(data, labels=options.listed(labels), threshold=threshold, tolerance=tolerance)
+    with options.resumable(said, quiet, lines=False, threads=threads) as watcher:
+        found = find_data(
+            data, labels=options.listed(labels), threshold=threshold, tolerance=tolerance, layout=layout
+        )
+        for note in found.notes if isinstance(found, RankedData) else ():
+            watcher.note(note)
         chosen = recipe_of(
-            default_recipe(found, preset),
+            default_recipe(found, preset, named=options.names_backbone(backbone, recipe, settings)),
             file=recipe,
             settings=settings or (),
             said=[re.sub(":(strong|weak|both)$", "", name) for name in names],
@@ -86,6 +95,8 @@ def compare_command(
             seed=seed,
         )
         _refuse_lost(settings or [], chosen, names or DEFAULT)
+        if isinstance(found, RankedData) and found.images is not None and chosen.backbone == "fast":
+            watcher.note(why_small())
         comparison = compare(
             found,
             names or DEFAULT,

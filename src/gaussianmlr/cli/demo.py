@@ -121,6 +121,7 @@ def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
     import matplotlib.pyplot as plt
 
     from gaussianmlr import orders
+    from gaussianmlr.orders.grammar import shown
     from gaussianmlr.plots import GaussianDisplay
 
     batch = data.batch(_varied(data, count))
@@ -135,7 +136,7 @@ def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
         picture.set_yticks([])
         right = true[column] == prediction.orders[column]
         picture.set_title(
-            f"true   {true[column]}\nfound {prediction.orders[column]}",
+            f"true   {shown(true[column])}\nfound {shown(prediction.orders[column])}",
             fontsize=9,
             loc="left",
             color="black" if right else "firebrick",

@@ -11,6 +11,7 @@ import typer
 
 from gaussianmlr._version import __version__
 from gaussianmlr.cli.annotate import annotate_command, answers_app
+from gaussianmlr.cli.calibrate import calibrate_command
 from gaussianmlr.cli.compare import compare_command
 from gaussianmlr.cli.data import app as data_app
 from gaussianmlr.cli.evaluate import evaluate_command
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command("train")(train_command)
 app.command("compare")(compare_command)
 app.command("evaluate")(evaluate_command)
+app.command("calibrate")(calibrate_command)
 app.command("predict")(predict_command)
 app.command("export")(export_command)
 app.command("info")(info_command)

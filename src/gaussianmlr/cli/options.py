@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from gaussianmlr._utils.strict_json import dumps
 
 if TYPE_CHECKING:
     from gaussianmlr._utils.progress import ConsoleWatcher
+    from gaussianmlr.comparison.peers import Peers
 
 
 def _trusted(context: typer.Context, names: list[str] | None) -> list[str] | None:
@@ -92,7 +94,10 @@ ImageSize = Annotated[
 Channels = Annotated[int | None, typer.Option(help="Pictures: 1 (gray) or 3 (colour); by default found out.")]
 Labels = Annotated[
     str | None,
-    typer.Option(help="The labels there should be, separated by commas; any other is an error."),
+    typer.Option(
+        help="The labels there should be: a text file with one per line, or a list, 'sky,\"red, dark\"'; any "
+        "other label is an error."
+    ),
 ]
 Threshold = Annotated[float | None, typer.Option(help="Read label columns as grades: relevant above this.")]
 Tolerance = Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")]
@@ -114,7 +119,17 @@ EscapeFormulas = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+NoPeers = Annotated[
+    bool,
+    typer.Option(
+        "--no-peers", help="Do not show a constant order and, for tables, a random forest beside it."
+    ),
+]
 ModelFolder = Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="Threads of torch; by default as many as the size of a step is worth."),
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Instances per batch.")]
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback needs --token.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen at; 0 takes a free one.")]
@@ -122,6 +137,18 @@ Token = Annotated[
     str | None,
     typer.Option(envvar="GMLR_TOKEN", help="Token that requests must send: 'Authorization: Bearer TOKEN'."),
 ]
+
+
+def names_backbone(backbone: str | None, recipe: Path | None, settings: list[str] | None) -> bool:
+    """Whether options name a backbone, or a recipe that may.
+
+    Examples
+    --------
+    >>> names_backbone(None, None, ["backbone=fast"]), names_backbone(None, None, ["rate=1"])
+    (True, False)
+    """
+    by_setting = any(text.partition("=")[0].strip() == "backbone" for text in settings or ())
+    return backbone is not None or recipe is not None or by_setting
 
 
 def need_pages(what: str) -> None:
@@ -141,25 +168,55 @@ def print_json(value: Any) -> None:
     typer.echo(text)
 
 
+def show_metrics(title: str, metrics: dict[str, float], peers: Peers) -> None:
+    """Print the metrics of a model, its peers on the same instances, and what the numbers mean."""
+    from gaussianmlr._utils.display import LEGEND, metrics_table
+
+    typer.echo(metrics_table({title: metrics, **peers.metrics}))
+    typer.echo(f"({LEGEND})")
+    for note in peers.notes:
+        typer.echo(note, err=True)
+
+
 @contextmanager
-def resumable(said: str, quiet: bool, *, lines: bool = True) -> Iterator[ConsoleWatcher]:
-    """Show progress; on Ctrl-C or SIGTERM, stop so that training can be resumed, and print `said`."""
+def working(
+    threads: int | None = None, quiet: bool = False, *, lines: bool = True
+) -> Iterator[ConsoleWatcher]:
+    """Work with a network: freed memory is kept, torch has the threads asked for, progress is shown."""
     from gaussianmlr._utils.memory import keep_freed_memory
     from gaussianmlr._utils.progress import ConsoleWatcher
-    from gaussianmlr._utils.signals import stoppable
+    from gaussianmlr._utils.threads import asked_threads
 
     keep_freed_memory()
-    watcher = ConsoleWatcher(quiet, lines)
-    with stoppable(said), closing(watcher):
+    with closing(ConsoleWatcher(quiet, lines)) as watcher, asked_threads(threads):
+        yield watcher
+
+
+@contextmanager
+def resumable(
+    said: str, quiet: bool, *, lines: bool = True, threads: int | None = None
+) -> Iterator[ConsoleWatcher]:
+    """`working`; on Ctrl-C or SIGTERM, stop so that training can be resumed, and print `said`."""
+    from gaussianmlr._utils.signals import stoppable
+
+    with stoppable(said), working(threads, quiet, lines=lines) as watcher:
         yield watcher
 
 
 def listed(labels: str | None) -> list[str] | None:
-    """The labels of `--labels`, if it is given.
+    """The labels of `--labels`, if it is given: those of a file, or of a list with commas.
 
     Examples
     --------
-    >>> listed("sky, sea"), listed(None)
-    (['sky', 'sea'], None)
+    >>> listed("sky, sea"), listed('"red, dark",blue'), listed(None)
+    (['sky', 'sea'], ['red, dark', 'blue'], None)
     """
-    return None if labels is None else [label.strip() for label in labels.split(",")]
+    if labels is None:
+        return None
+    from gaussianmlr.cli.tables import quoted_list
+    from gaussianmlr.data.readers.labels import read_labels
+
+    is_file = os.path.isfile(labels)  # noqa: PTH113 (Path.is_file raises for long lists)
+    if is_file or labels.lower().endswith((".txt", ".csv")):
+        return [*read_labels(labels)]
+    return quoted_list(labels, "labels")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaussianmlr.cli.options import BatchSize, EscapeFormulas, ModelFolder, Trust
+from gaussianmlr.cli.options import BatchSize, EscapeFormulas, ModelFolder, Threads, Trust, working
+from gaussianmlr.cli.tables import FORMAT, reads_tables
 
 if TYPE_CHECKING:
+    from gaussianmlr._utils.progress import ConsoleWatcher
+    from gaussianmlr.data.columns import Unseen
     from gaussianmlr.inference.predict import Predictions
     from gaussianmlr.inference.streams import Bad
     from gaussianmlr.inference.writers import Writer
@@ -42,6 +47,7 @@ class Engine(StrEnum):
     ray = "ray"
 
 
+@reads_tables(*FORMAT)
 def predict_command(
     model: ModelFolder,
     inputs: Annotated[
@@ -55,6 +61,13 @@ def predict_command(
         float | None,
         typer.Option(help="Also give what is certain of each order with this probability."),
     ] = None,
+    guarantee: Annotated[
+        float | None,
+        typer.Option(
+            help="Also give relevance sets, places and partial orders guaranteed at this level alpha, "
+            "such as 0.1; for models with a conformal calibration."
+        ),
+    ] = None,
     calibrated: Annotated[
         bool,
         typer.Option(
@@ -66,6 +79,7 @@ def predict_command(
         OnError, typer.Option(help="Skip instances that cannot be used, or stop.")
     ] = OnError.skip,
     batch_size: BatchSize = 64,
+    threads: Threads = None,
     engine: Annotated[
         Engine, typer.Option(help="This process, or the machines of a Ray cluster (needs gaussianmlr[ray]).")
     ] = Engine.local,
@@ -78,6 +92,7 @@ def predict_command(
     ] = None,
     trust: Trust = None,
     escape_formulas: EscapeFormulas = False,
+    layout: Any = None,
 ) -> None:
     """Predict orders, significances and probabilities.
 
@@ -86,6 +101,9 @@ def predict_command(
 
     Exit code: 0 all predicted, 1 some could not be used and were skipped, 2 something to fix.
     """
+    from functools import partial
+
+    from gaussianmlr.data.columns import unseen_lines
     from gaussianmlr.errors import DataError
     from gaussianmlr.inference.matching import open_model
     from gaussianmlr.inference.predict import predict
@@ -95,14 +113,14 @@ def predict_command(
     if engine is Engine.local and (ray_address is not None or workers is not None):
         raise DataError("--ray-address and --workers are for --engine ray")
     chosen = format_of(out, None if form is None else form.value)
-    if escape_formulas and chosen != "csv":
-        raise DataError(f"--escape-formulas is for --format csv, not {chosen}")
-    if out is not None and out.is_file() and any(Path(one).is_file() and out.samefile(one) for one in inputs):
-        raise DataError(f"{out} is what is read; choose another name for --out")
+    _check_output(out, inputs, chosen, escape_formulas)
+    if layout.encoding is not None and "-" in inputs and isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding=layout.encoding)
     loaded = open_model(model)
     if not calibrated:
-        loaded.calibration = None
+        loaded.jnd, loaded.calibration = loaded.scale(calibrated=False), None
     skipped = 0
+    tally: Unseen = Counter()
 
     def report(bad: Bad) -> None:
         nonlocal skipped
@@ -112,21 +130,47 @@ def predict_command(
     settings: Any = {
         "batch_size": batch_size,
         "confidence": confidence,
+        "guarantee": guarantee,
         "bad": report if on_error is OnError.skip else None,
     }
     if engine is Engine.ray:
         from gaussianmlr.inference.cluster import LOCAL, predict_on_ray
 
         settings |= {"standard_input": sys.stdin, "address": ray_address or LOCAL, "workers": workers}
+        settings["layout"] = layout
         found = predict_on_ray(loaded, inputs, **settings)
     else:
-        found = predict(loaded, stream(inputs, loaded.inputs, sys.stdin), **settings)
-    done = _write(found, out, chosen, loaded.labels, escape_formulas)
+        items = stream(
+            inputs, loaded.inputs, sys.stdin, tally, layout=layout, say=partial(typer.echo, err=True)
+        )
+        found = predict(loaded, items, **settings)
+    with working(threads) as watcher:
+        counted = _counted(found, watcher) if out is not None or not sys.stdout.isatty() else found
+        done = _write(counted, out, chosen, loaded.labels, escape_formulas)
+    for line in unseen_lines(tally):
+        typer.echo(f"note: {line}", err=True)
     if out is not None:
         typer.echo(f"{out}: {done:,} predicted", err=True)
     if skipped:
         typer.echo(f"{skipped:,} skipped", err=True)
         raise typer.Exit(1)
+
+
+def _check_output(out: Path | None, inputs: list[str], form: str, escape_formulas: bool) -> None:
+    from gaussianmlr.errors import DataError
+
+    if escape_formulas and form != "csv":
+        raise DataError(f"--escape-formulas is for --format csv, not {form}")
+    if out is not None and out.is_file() and any(Path(one).is_file() and out.samefile(one) for one in inputs):
+        raise DataError(f"{out} is what is read; choose another name for --out")
+
+
+def _counted(found: Iterable[Predictions], watcher: ConsoleWatcher) -> Iterator[Predictions]:
+    done = 0
+    for batch in found:
+        yield batch
+        done += len(batch.names)
+        watcher.predicted(done)
 
 
 def _write(

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gaussianmlr.cli.options import BatchSize, Digits, EscapeFormulas, Quiet, Threshold, Tolerance, Trust
+from gaussianmlr.cli.options import (
+    BatchSize,
+    Digits,
+    EscapeFormulas,
+    NoPeers,
+    Quiet,
+    Threads,
+    Threshold,
+    Tolerance,
+    Trust,
+    working,
+)
+from gaussianmlr.cli.tables import OF_A_MODEL, reads_tables
 
 
+@reads_tables(*OF_A_MODEL, part=True)
 def report_command(
     folder: Annotated[
         Path,
@@ -37,9 +50,12 @@ def report_command(
     ] = 2_000,
     examples: Annotated[int, typer.Option(min=0, max=50, help="Best and worst instances to show.")] = 6,
     batch_size: BatchSize = 64,
+    no_peers: NoPeers = False,
+    threads: Threads = None,
     trust: Trust = None,
     quiet: Quiet = False,
     escape_formulas: EscapeFormulas = False,
+    layout: Any = None,
 ) -> None:
     """Write one HTML page about a run or a comparison, which needs no other files.
 
@@ -49,13 +65,10 @@ def report_command(
     Examples: `gmlr report runs/hikes`, `gmlr report runs/photos --data photos/ --split test`,
     `gmlr report runs/who --out who.html`.
     """
-    from contextlib import closing
-
-    from gaussianmlr._utils.progress import ConsoleWatcher
     from gaussianmlr.report import Wanted, write_report
 
-    wanted = Wanted(data, split, size, digits, threshold, tolerance, items, batch_size)
-    with closing(ConsoleWatcher(quiet)) as watcher:
+    wanted = Wanted(data, split, size, digits, threshold, tolerance, items, batch_size, layout, not no_peers)
+    with working(threads, quiet) as watcher:
         file = write_report(
             folder,
             out,

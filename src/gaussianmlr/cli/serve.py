@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from gaussianmlr.cli.options import BatchSize, Host, ModelFolder, Port, Token, Trust, need_pages
+from gaussianmlr.cli.options import (
+    BatchSize,
+    Host,
+    ModelFolder,
+    Port,
+    Threads,
+    Token,
+    Trust,
+    need_pages,
+    working,
+)
 
 
 def serve_command(
@@ -20,6 +30,7 @@ def serve_command(
     pixels: Annotated[int, typer.Option(min=1, help="Pixels of a picture.")] = 32_000_000,
     seconds: Annotated[float, typer.Option(min=0.01, help="To send a request, and to answer it.")] = 30.0,
     batch_size: BatchSize = 64,
+    threads: Threads = None,
     trust: Trust = None,
     log: Annotated[bool, typer.Option("--log", help="Show each request on standard error.")] = False,
 ) -> None:
@@ -33,16 +44,18 @@ def serve_command(
     from gaussianmlr.apps.serve.app import Limits, serving_app
     from gaussianmlr.apps.web.server import check_listening, run_server
     from gaussianmlr.inference.matching import open_model
+    from gaussianmlr.model.quick import quickened
 
     check_listening(host, token)
     limits = Limits(requests, count, round(megabytes * (1 << 20)), pixels, seconds, batch_size)
     loaded = open_model(model)
-    run_server(
-        serving_app(loaded, limits, token),
-        host,
-        port,
-        say=lambda address: typer.echo(f"{loaded!r} at {address}"),
-        token=token,
-        grace=2 * seconds,
-        log_level="info" if log else "warning",
-    )
+    with working(threads):
+        run_server(
+            serving_app(quickened(loaded), limits, token),
+            host,
+            port,
+            say=lambda address: typer.echo(f"{loaded!r} at {address}"),
+            token=token,
+            grace=2 * seconds,
+            log_level="info" if log else "warning",
+        )

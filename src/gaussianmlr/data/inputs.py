@@ -11,9 +11,30 @@ import torch
 from torch import Tensor
 
 from gaussianmlr._utils.magnitude import LARGEST, LARGEST_INPUT, expected_below, refuse_large
+from gaussianmlr.data.cells import EXPECTED
+from gaussianmlr.data.columns import (
+    Column,
+    Encoding,
+    Unseen,
+    channels_of,
+    code_cell,
+    fit_columns,
+    parse_encoding,
+    unseen,
+)
 from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["Inputs", "columns_of", "number_of", "read_row", "read_rows", "scaled", "scaling_of"]
+__all__ = [
+    "Inputs",
+    "RowReader",
+    "columns_of",
+    "encoding_of",
+    "read_row",
+    "read_rows",
+    "scaled",
+    "scaling_of",
+    "table_inputs",
+]
 
 
 class Inputs(TypedDict, total=False):
@@ -24,7 +45,8 @@ class Inputs(TypedDict, total=False):
     size: list[int]  # height and width of the training images
     columns: list[str]  # of a table
     preprocess: dict[str, Any]  # how image files were read
-    scaling: dict[str, list[float]]  # mean and std that table columns were standardised by
+    encoding: list[dict[str, Any]]  # per column of a table, what it holds; numbers without gaps if left out
+    scaling: dict[str, list[float]]  # mean and std that the channels of a table were standardised by
 
 
 def columns_of(inputs: Inputs) -> list[str]:
@@ -32,8 +54,53 @@ def columns_of(inputs: Inputs) -> list[str]:
     return inputs.get("columns") or [str(number) for number in range(inputs["channels"])]
 
 
+def encoding_of(inputs: Inputs) -> Encoding | None:
+    """What the columns of a table hold; None for numbers without gaps."""
+    return parse_encoding(inputs.get("encoding"))
+
+
+def table_inputs(
+    features: Any, names: Sequence[str], columns: Encoding | None, weights: Any = None, *, scale: bool = True
+) -> Inputs:
+    """Inputs of a model of a table, from its training rows.
+
+    Parameters
+    ----------
+    features : array or sparse matrix [N, D]
+        Training rows.
+    names : sequence of str
+        Names of the columns.
+    columns : Encoding, optional
+        What the columns hold; numbers if left out.
+    weights : array [N], optional
+        Weights of the rows.
+    scale : bool
+        Whether columns are standardised.
+
+    Examples
+    --------
+    >>> found = table_inputs(np.array([[1.0, 0.0], [3.0, np.nan]]), ["a", "b"], None)
+    >>> found["channels"], found["encoding"]
+    (2, [{'kind': 'number'}, {'kind': 'number', 'gaps': True}])
+    """
+    encoding = fit_columns(features, columns)
+    found: Inputs = {"kind": "table", "channels": features.shape[1], "columns": list(names)}
+    if encoding is not None:
+        found["encoding"] = [column.to_dict() for column in encoding]
+        found["channels"] = sum(column.width for column in encoding)
+        features = channels_of(features, encoding)
+    if scale:
+        found["scaling"] = scaling_of(features, weights)
+        place = 0
+        for column in encoding or ():
+            if column.kind == "category":
+                found["scaling"]["mean"][place], found["scaling"]["std"][place] = 0.0, 1.0
+            place += column.width
+    return found
+
+
 def scaling_of(features: Any, weights: Any = None) -> dict[str, list[float]]:
-    """Mean and standard deviation per column, by which `scaled` standardises.
+    """Mean and standard deviation per column, by which `scaled` standardises; gaps do not count.
 
     Sparse columns are not centred, so that they stay sparse; constant columns have the deviation 1.
 
@@ -45,32 +112,118 @@ def scaling_of(features: Any, weights: Any = None) -> dict[str, list[float]]:
     sparse = hasattr(features, "toarray")
     if weights is None and not sparse:
         values = np.asarray(features, dtype=np.float64)
-        mean, std = values.mean(0), values.std(0)
+        gaps = np.isnan(values)
+        if gaps.any():
+            values = np.ma.masked_array(values, gaps)
+            mean, std = (np.ma.filled(one, 0.0) for one in (values.mean(0), values.std(0)))
+        else:
+            mean, std = values.mean(0), values.std(0)
         std[std < 1e-12] = 1.0
         return {"mean": mean.tolist(), "std": std.tolist()}
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler(with_mean=not sparse).fit(features, sample_weight=weights)
-    mean = np.zeros(features.shape[1]) if sparse else scaler.mean_
-    return {"mean": mean.tolist(), "std": scaler.scale_.tolist()}
+    with np.errstate(invalid="ignore"):  # a column of gaps alone
+        scaler = StandardScaler(with_mean=not sparse).fit(features, sample_weight=weights)
+    mean = np.zeros(features.shape[1]) if sparse else np.nan_to_num(scaler.mean_)  # NaN if all are gaps
+    return {"mean": mean.tolist(), "std": np.nan_to_num(scaler.scale_, nan=1.0).tolist()}
 
 
-def scaled(features: Any, inputs: Inputs) -> Tensor:
+def scaled(features: Any, inputs: Inputs, encoding: Encoding | None = None) -> Tensor:
     """Rows of a table, dense or sparse, as the model takes them: standardised, in single precision.
+
+    Codes of categories stay as they are. A gap stays NaN where the training rows had gaps, and counts as the
+    mean elsewhere.
+
+    Parameters
+    ----------
+    features : array or sparse matrix [N, D]
+        Rows, coded as the model codes them.
+    inputs : Inputs
+        What the model takes.
+    encoding : Encoding, optional
+        That of the inputs, where it is at hand.
 
     Examples
     --------
     >>> scaled([[3.0, 5.0]], {"scaling": {"mean": [1.0, 5.0], "std": [2.0, 1.0]}})
     tensor([[1., 0.]])
     """
-    raw = np.asarray(features.toarray() if hasattr(features, "toarray") else features, dtype=np.float64)
+    encoding = encoding_of(inputs) if encoding is None else encoding
+    dense = features.toarray() if hasattr(features, "toarray") else features
+    raw = channels_of(np.asarray(dense, dtype=np.float64), encoding)
     values, unit = raw, ""
     if "scaling" in inputs:
         with np.errstate(over="ignore"):  # refused below
             values = (raw - np.array(inputs["scaling"]["mean"])) / np.array(inputs["scaling"]["std"])
         unit = "standard deviations from the mean of the training data"
-    refuse_large(values, inputs.get("columns"), most=LARGEST_INPUT, raw=raw, unit=unit)
+    gaps = np.isnan(values)
+    if gaps.any():
+        values = _filled(values, gaps, inputs, encoding)
+    refuse_large(values, _channel_names(inputs, encoding), most=LARGEST_INPUT, raw=raw, unit=unit)
     return torch.from_numpy(values.astype(np.float32))
+
+
+def _filled(values: Any, gaps: Any, inputs: Inputs, encoding: Encoding | None) -> Any:
+    """Gaps as the mean, in columns that are numbers without gaps in the training rows."""
+    kept = np.zeros(values.shape[1], dtype=bool)
+    if encoding is not None:
+        kept = np.repeat(
+            [one.gaps or one.kind == "category" for one in encoding], [one.width for one in encoding]
+        )
+    if "scaling" not in inputs and (gaps & ~kept).any():
+        row, place = np.argwhere(gaps & ~kept)[0].tolist()
+        names = _channel_names(inputs, encoding) or list(map(str, range(values.shape[1])))
+        message = f"nothing in column {names[place]!r}; expected a number, as the model knows no mean"
+        raise DataError.of_rows("rows have gaps", [(row, message)], len(values))
+    return np.where(gaps & ~kept, 0.0, values)
+
+
+def _channel_names(inputs: Inputs, encoding: Encoding | None) -> Sequence[str] | None:
+    names = inputs.get("columns")
+    if names is None or encoding is None:
+        return names
+    return [name for name, one in zip(names, encoding) for _ in range(one.width)]
+
+
+class RowReader:
+    """Reads rows of cells by column, as numbers or texts, for a model with these inputs.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        What the model takes.
+    tally : Counter, optional
+        Counts cells that no training row had, see `columns.unseen`.
+
+    Attributes
+    ----------
+    columns : list of str
+        The columns of the model.
+
+    Examples
+    --------
+    >>> reader = RowReader({"channels": 2, "columns": ["a", "b"]})
+    >>> reader.tensor([reader.coded({"b": 2, "a": "1.5", "id": "x"})])
+    tensor([[1.5000, 2.0000]])
+    """
+
+    def __init__(self, inputs: Inputs, tally: Unseen | None = None) -> None:
+        self.tally = tally
+        self.inputs, self.columns, self.encoding = inputs, columns_of(inputs), encoding_of(inputs)
+        self._held = tuple(zip(self.columns, self.encoding or (Column(),) * len(self.columns)))
+
+    def coded(self, row: Mapping[str, Any]) -> list[float]:
+        """The numbers that stand for the cells of a row."""
+        found = [_cell(row, name, column) for name, column in self._held]
+        if self.tally is not None:
+            for number, (name, column) in zip(found, self._held):
+                if message := unseen(number, column):
+                    self.tally[name, message] += 1
+        return found
+
+    def tensor(self, rows: Sequence[Sequence[float]]) -> Tensor:
+        """Coded rows as the model takes them."""
+        return scaled(np.asarray(rows, dtype=np.float64), self.inputs, self.encoding)
 
 
 def read_row(row: Mapping[str, Any], inputs: Inputs) -> Tensor:
@@ -81,7 +234,8 @@ def read_row(row: Mapping[str, Any], inputs: Inputs) -> Tensor:
     >>> read_row({"b": 2, "a": "1.5", "id": "x"}, {"channels": 2, "columns": ["a", "b"]})
     tensor([1.5000, 2.0000])
     """
-    return scaled([[number_of(row, column) for column in columns_of(inputs)]], inputs)[0]
+    reader = RowReader(inputs)
+    return reader.tensor([reader.coded(row)])[0]
 
 
 def read_rows(rows: Sequence[Any], inputs: Inputs) -> Tensor:
@@ -90,47 +244,37 @@ def read_rows(rows: Sequence[Any], inputs: Inputs) -> Tensor:
     Raises
     ------
     DataError
-        With the row, if a column is missing or is not a finite number.
+        With the row, if a column is missing or its cell is of another kind.
     """
-    columns, numbers = columns_of(inputs), []
+    reader = RowReader(inputs)
+    columns, coded = reader.columns, []
     for place, row in enumerate(rows):
         if isinstance(row, list):
             if len(row) != len(columns):
-                raise DataError(f"row {place} has {len(row):,} numbers; expected {len(columns):,}")
+                raise DataError(f"row {place} has {len(row):,} cells; expected {len(columns):,}")
             row = dict(zip(columns, row))
         elif not isinstance(row, dict):
-            raise DataError(f"row {place} is {shorten(row)}; expected a list of numbers, or an object")
+            raise DataError(f"row {place} is {shorten(row)}; expected a list of cells, or an object")
         try:
-            numbers.append([number_of(row, column) for column in columns])
+            coded.append(reader.coded(row))
         except DataError as error:
             raise DataError(f"row {place}: {error}") from None
-    return scaled(numbers, inputs)
+    return reader.tensor(coded)
 
 
-def number_of(row: Mapping[str, Any], column: str) -> float:
-    """The finite number in a column of a row, or an error that shows what is there.
-
-    Examples
-    --------
-    >>> number_of({"a": "1.5"}, "a")
-    1.5
-    >>> number_of({"a": "two"}, "a")
-    Traceback (most recent call last):
-        ...
-    gaussianmlr.errors.DataError: 'two' in column 'a'; expected a number
-    """
-    if column not in row:
-        raise DataError(f"no {column!r}; expected a number")
-    value = row[column]
+def _cell(row: Mapping[str, Any], name: str, column: Column) -> float:
+    """The number that stands for a cell, or an error that shows what is there."""
+    if name not in row:
+        raise DataError(f"no {name!r}; expected {EXPECTED[column.kind]}")
+    value = row[name]
     try:
-        number = float(value)
-    except OverflowError:  # an integer beyond every float
-        raise DataError(f"{shorten(value)} in column {column!r} {expected_below(LARGEST)}") from None
-    except (TypeError, ValueError):
-        shown = "nothing" if value is None or value == "" else shorten(value)
-        raise DataError(f"{shown} in column {column!r}; expected a number") from None
-    if not math.isfinite(number):
-        raise DataError(f"{value} in column {column!r}; expected a finite number")
+        number = code_cell(value, column)
+    except DataError:
+        raise DataError(f"{shorten(value)} in column {name!r}; expected {EXPECTED[column.kind]}") from None
+    if math.isinf(number):
+        if isinstance(value, int):  # beyond every float
+            raise DataError(f"{shorten(value)} in column {name!r} {expected_below(LARGEST)}")
+        raise DataError(f"{value} in column {name!r}; expected a finite number")
     if abs(number) > LARGEST:
-        raise DataError(f"{number:g} in column {column!r} {expected_below(LARGEST)}")
+        raise DataError(f"{number:g} in column {name!r} {expected_below(LARGEST)}")
     return number

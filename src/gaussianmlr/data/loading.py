@@ -54,6 +54,8 @@ class Arrays:
         Weights of instances.
     seed : int
         Seed of that draw.
+    shares : array or tensor [R], optional
+        Relative probability of each ranker in that draw, above 0; equal by default.
 
     Examples
     --------
@@ -67,9 +69,10 @@ class Arrays:
     ranks: Any
     weights: Any = None
     seed: int = 0
+    shares: Any = None
 
     def __post_init__(self) -> None:
-        for name in ("inputs", "ranks", "weights"):
+        for name in ("inputs", "ranks", "weights", "shares"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, as_tensor(value))
@@ -116,12 +119,12 @@ class Arrays:
     def tensors(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
         """A batch; of several rankers, the one drawn for the epoch."""
         where = torch.as_tensor(indices)
-        return self.inputs[where], *truth_at(where, self.ranks, self.weights, self.seed, epoch)
+        return self.inputs[where], *truth_at(where, self.ranks, self.weights, self.seed, epoch, self.shares)
 
     def rows(self, where: Tensor) -> Arrays:
         """A subset."""
         weights = None if self.weights is None else self.weights[where]
-        return Arrays(self.inputs[where], self.ranks[where], weights, self.seed)
+        return Arrays(self.inputs[where], self.ranks[where], weights, self.seed, self.shares)
 
 
 class SparseRows:
@@ -131,6 +134,7 @@ class SparseRows:
         self.matrix, self.about, self.seed = matrix, about, seed
         self.ranks = torch.from_numpy(ranks)
         self.weights = None if weights is None else torch.as_tensor(weights)
+        self.shares: Tensor | None = None  # as in `Arrays`
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -142,7 +146,14 @@ class SparseRows:
         """A batch: inputs, ranks (of one ranker, drawn for the epoch) and, if any, weights."""
         where = torch.as_tensor(indices, dtype=torch.int64)
         rows = scaled(self.matrix[where.numpy()], self.about)
-        return rows, *truth_at(where, self.ranks, self.weights, self.seed, epoch)
+        return rows, *truth_at(where, self.ranks, self.weights, self.seed, epoch, self.shares)
+
+    def rows(self, where: Tensor) -> SparseRows:
+        """A subset."""
+        weights = None if self.weights is None else self.weights[where]
+        return SparseRows(
+            self.matrix[where.numpy()], self.about, self.ranks[where].numpy(), weights, self.seed
+        )
 
     def fingerprint(self) -> str:
         """A SHA-256 of the contents."""
@@ -180,21 +191,27 @@ def as_input(x: Tensor) -> Tensor:
 
 
 def truth_at(
-    where: Tensor, ranks: Tensor, weights: Tensor | None, seed: int, epoch: int
+    where: Tensor, ranks: Tensor, weights: Tensor | None, seed: int, epoch: int, shares: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     """Ranks of a batch, of several rankers those of one drawn for the epoch; and weights, if any."""
     found = ranks[where]
     if found.ndim == 3:
-        found = one_ranker(found, where, seed, epoch)
+        found = one_ranker(found, where, seed, epoch, shares)
     return (found,) if weights is None else (found, weights[where])
 
 
-def one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int) -> Tensor:
-    """Ranks [N, K] of the ranker drawn for an epoch, out of those who ordered the instance."""
+def one_ranker(ranks: Tensor, where: Tensor, seed: int, epoch: int, shares: Tensor | None = None) -> Tensor:
+    """Ranks [N, K] of the ranker drawn for an epoch, out of those who ordered the instance.
+
+    With `shares`, the probability is proportional to them: the largest ``u ** (1 / share)`` wins
+    (Efraimidis and Spirakis, 2006), which equal shares leave as it is without them.
+    """
     if len(where) == 0:
         return ranks[:, 0]
     present = (ranks >= 0).any(-1)
     draws = np.stack([np.random.default_rng((seed, epoch, i)).random(ranks.shape[1]) for i in where.tolist()])
+    if shares is not None:
+        draws = draws ** (1 / shares.double().numpy())
     chosen = torch.where(present, torch.from_numpy(draws), -1.0).argmax(1)
     return ranks[torch.arange(len(ranks)), chosen]
 

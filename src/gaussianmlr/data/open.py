@@ -5,23 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from gaussianmlr._utils.bounded import check_file, is_folder
 from gaussianmlr.data import SETTINGS, Preprocess, RankedData, RankedMNIST, Setting
+from gaussianmlr.data.cells import Kind
+from gaussianmlr.data.columns import recode
 from gaussianmlr.data.dataset import ORDERS_ALONE
-from gaussianmlr.data.inputs import Inputs, scaling_of
+from gaussianmlr.data.inputs import Inputs, columns_of, encoding_of, table_inputs
 from gaussianmlr.data.loading import RankedSet, ranked_rows
 from gaussianmlr.data.readers.avdp import read_avdp
 from gaussianmlr.data.readers.images import RankedImages, open_image
+from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import read_images
 from gaussianmlr.data.readers.nsid import read_nsid
-from gaussianmlr.data.readers.tables import read_table
+from gaussianmlr.data.readers.tables import read_with
 from gaussianmlr.data.recognise import recognise
-from gaussianmlr.data.splits import split
+from gaussianmlr.data.splits import CONFORMAL, split
 from gaussianmlr.errors import DataError, shorten
 
 __all__ = ["Source", "find_data", "open_data"]
@@ -48,6 +51,8 @@ class Source:
         Identifies the data.
     notes : tuple of str
         Decisions of the reader, as text.
+    conformal : RankedSet or None
+        Data to calibrate guarantees on, if any was held out.
     """
 
     train: RankedSet
@@ -57,6 +62,7 @@ class Source:
     inputs: Inputs
     fingerprint: str
     notes: tuple[str, ...] = ()
+    conformal: RankedSet | None = None
 
 
 def find_data(
@@ -66,6 +72,8 @@ def find_data(
     features: Sequence[str] | None = None,
     threshold: float | None = None,
     tolerance: float = 0.0,
+    layout: Layout | None = None,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> RankedData | Setting:
     """Read data by name or path.
 
@@ -78,6 +86,10 @@ def find_data(
         Labels, and feature columns to use; see `read_table`.
     threshold, tolerance
         Read label columns as grades; see `read_table`.
+    layout : Layout, optional
+        How a table or manifest is to be read; `features` replaces its features.
+    kinds : mapping, optional
+        What feature columns hold; see `read_table`.
 
     Examples
     --------
@@ -93,7 +105,8 @@ def find_data(
     path = Path(name)
     if not is_folder(path):
         check_file(path, f"a table, pictures, or one of the Ranked MNIST sets {', '.join(SETTINGS)}")
-    kind, root, notes = recognise(path)
+    layout = layout or Layout()
+    kind, root, notes = recognise(path, layout)
     if kind == "export":
         raise DataError(
             f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
@@ -105,11 +118,13 @@ def find_data(
         return read_nsid(root)
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     if kind == "images":
-        data = read_images(root, labels=labels, **grading)
-        return replace(data, notes=(*notes, *data.notes))
-    if path.suffix.lower() in (".npz", ".mat"):
-        return read_table(root, labels=labels, **grading)
-    return read_table(root, labels=labels, features=features, **grading)
+        data = read_images(root, labels=labels, layout=layout, **grading)
+    else:
+        plain = root.suffix.lower() in (".npz", ".mat")
+        if features is not None and not plain:
+            layout = replace(layout, features=tuple(features))
+        data = read_with(root, layout, labels=labels, kinds=None if plain else kinds, **grading)
+    return replace(data, notes=(*notes, *data.notes))
 
 
 def open_data(
@@ -119,8 +134,9 @@ def open_data(
     digits: str = "auto",
     image_size: int | None = None,
     channels: int | None = None,
-    rankers: Literal["aggregate", "all"] = "aggregate",
+    rankers: Literal["aggregate", "all", "reliable"] = "aggregate",
     seed: int = 0,
+    conformal: float = 0.0,
 ) -> Source:
     """Make data ready to train on.
 
@@ -136,11 +152,13 @@ def open_data(
         Pictures: height and width to resize to, 224 if left out; see `side_of`.
     channels : {1, 3}, optional
         Pictures: gray or colour. Gray if left out and the first ones are gray.
-    rankers : {"aggregate", "all"}
+    rankers : {"aggregate", "all", "reliable"}
         Train on the aggregated order, or on the order of one ranker, drawn per epoch.
     seed : int
         Seed of that draw. Without a validation split, the held-out part depends on the ids of the
         instances alone.
+    conformal : float
+        Share of the training instances to hold out for guarantees; drawn by ids, too.
 
     Examples
     --------
@@ -158,12 +176,17 @@ def open_data(
     if image_size is not None and (isinstance(found, Setting) or found.images is None):
         raise DataError(f"image_size is for pictures, got {image_size}; other data has the size it has")
     if isinstance(found, Setting):
+        if conformal:
+            raise DataError(
+                f"conformal is {conformal:g}; {found.name} is drawn, so calibrate guarantees on images of "
+                "their own: gmlr calibrate MODEL DATA"
+            )
         return _ranked_mnist(found, size, digits)
     if size is not None:
         raise DataError("size is for Ranked MNIST sets, which are drawn; other data has the size it has")
     if found.kind == "orders":
         raise DataError(f"{found.source}: {ORDERS_ALONE}")
-    parts, notes = split(found)
+    parts, notes = split(found, conformal=conformal)
     if "train" not in parts:
         raise DataError(
             f"{found.source}: no instance has the split 'train'; it has {shorten(list(found.splits))}"
@@ -174,10 +197,11 @@ def open_data(
         return ranked_set(part, inputs, by_ranker=drawn, seed=seed)
 
     return Source(
-        train=ready(parts["train"], rankers == "all"),
+        train=ready(parts["train"], rankers != "aggregate"),
         # Weights are for learning, not for evaluation.
         validation=ready(replace(parts["validation"], weights=None), False),
         test=ready(replace(parts["test"], weights=None), False) if "test" in parts else None,
+        conformal=ready(replace(parts[CONFORMAL], weights=None), False) if conformal else None,
         labels=found.labels,
         inputs=inputs,
         fingerprint=found.fingerprint(),
@@ -191,15 +215,21 @@ def ranked_set(data: RankedData, inputs: Inputs, *, by_ranker: bool = False, see
         preprocess = Preprocess.from_dict(inputs["preprocess"])
         return RankedImages(data, preprocess, by_ranker=by_ranker, seed=seed)
     ranks = data.by_ranker if by_ranker and data.by_ranker is not None else data.ranks
-    return ranked_rows(data.features, inputs, ranks, data.weights, seed)
+    return ranked_rows(recoded(data, inputs), inputs, ranks, data.weights, seed)
+
+
+def recoded(data: RankedData, inputs: Inputs) -> Any:
+    """The features of a table, coded as a model with these inputs codes them."""
+    names = columns_of(inputs)
+    if data.features is not None and data.features.shape[1] != len(names):
+        raise DataError(f"{data.source}: {data.features.shape[1]} features; expected {len(names)}")
+    return recode(data.features, data.encoding, encoding_of(inputs), names)
 
 
 def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> Inputs:
     if train.features is not None:
-        width = train.features.shape[1]
-        names = train.feature_names or tuple(map(str, range(width)))
-        scaling = scaling_of(train.features)
-        return {"kind": "table", "channels": width, "columns": list(names), "scaling": scaling}
+        names = train.feature_names or tuple(map(str, range(train.features.shape[1])))
+        return table_inputs(train.features, names, train.encoding)
     assert train.images is not None
     return _image_inputs(SIDE if image_size is None else image_size, channels or channels_of(train.images))
 

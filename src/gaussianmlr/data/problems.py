@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from gaussianmlr.errors import SHOWN_ROWS, DataError
+from gaussianmlr.errors import SHOWN_ROWS, DataError, summarised
 
 Severity = Literal["error", "warning"]
 
@@ -41,19 +43,52 @@ class Problem:
 
 
 class Problems(list[Problem]):
-    """A list of problems that can be raised as one error."""
+    """A list of problems that can be raised as one error; and notes of the reader."""
+
+    def __init__(self, problems: Iterable[Problem] = ()) -> None:
+        super().__init__(problems)
+        self.notes: list[str] = []
 
     def add(self, kind: str, where: str, message: str, severity: Severity = "error") -> None:
         """Add a problem."""
         self.append(Problem(kind, where, message, severity))
 
     def raise_errors(self, source: str) -> None:
-        """Raise one `DataError` for all errors among them, the first ten in full."""
+        """Raise one `DataError` for all errors among them: equal ones in one line, the first ten lines."""
         errors = [problem for problem in self if problem.severity == "error"]
         if not errors:
             return
         noun = "problem" if len(errors) == 1 else "problems"
-        lines = [f"{len(errors)} {noun} in {source}:", *(f"  {problem}" for problem in errors[:SHOWN_ROWS])]
-        if len(errors) > SHOWN_ROWS:
-            lines.append(f"  ... and {len(errors) - SHOWN_ROWS} more; `gmlr data check` lists all")
+        found = summary(errors)
+        lines = [f"{len(errors)} {noun} in {source}:", *(f"  {problem}" for problem in found[:SHOWN_ROWS])]
+        if len(found) > SHOWN_ROWS:
+            lines.append(f"  ... and {len(found) - SHOWN_ROWS} more; `gmlr data check` lists all")
         raise DataError("\n".join(lines))
+
+
+def summary(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems with those of many rows that are equal but for the row and the value made one.
+
+    Examples
+    --------
+    >>> rows = [Problem("feature", f"row {row}", "'?' in column 'age'; expected 1") for row in range(9)]
+    >>> print(*summary(rows))
+    rows 0, 1, 2 and 6 more: '?' in column 'age'; expected 1
+    """
+    given = list(problems)
+    of_rows = [
+        (number, problem) for number, problem in enumerate(given) if re.match(r"row \d", problem.where)
+    ]
+    kinds: dict[tuple[str, Severity], list[tuple[int, Problem]]] = {}
+    for number, problem in of_rows:
+        kinds.setdefault((problem.kind, problem.severity), []).append((number, problem))
+    found = dict(enumerate(given))
+    for alike in kinds.values():
+        rows = [(problem.where.removeprefix("row "), problem.message) for _, problem in alike]
+        for line in summarised(rows):
+            first, *others = (alike[place][0] for place in line.places)
+            if others:
+                found[first] = replace(given[first], where=line.where)
+            for other in others:
+                del found[other]
+    return list(found.values())

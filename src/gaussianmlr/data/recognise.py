@@ -10,8 +10,15 @@ from gaussianmlr.data.checks.exports import export_format
 from gaussianmlr.data.ranked_mnist.export import ABOUT
 from gaussianmlr.data.readers.archives import find_file, folder_of, is_archive
 from gaussianmlr.data.readers.avdp import LABELS_FILE
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, read_frame, suffix_of
-from gaussianmlr.data.readers.manifests import MANIFEST_NAMES, manifest_below
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, OLD_SUFFIXES, suffix_of, unknown_suffix
+from gaussianmlr.data.readers.layout import Layout
+from gaussianmlr.data.readers.manifests import (
+    MANIFEST_NAMES,
+    find_manifest,
+    image_column,
+    manifest_below,
+    tables_in,
+)
 from gaussianmlr.data.readers.nsid import ORDERS_FILE
 from gaussianmlr.data.readers.tables import TABLE_SUFFIXES
 from gaussianmlr.errors import DataError
@@ -27,21 +34,28 @@ class Recognised(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def recognise(path: Path) -> Recognised:
+def recognise(path: Path, layout: Layout | None = None) -> Recognised:
     """What a path holds, and the folder or file to read."""
+    layout = layout or Layout()
     if is_folder(path) or is_archive(path):
-        return _in_folder(path, folder_of(path))
+        return _in_folder(path, folder_of(path), layout)
     if path.name == ORDERS_FILE:
         return Recognised("nsid", path.parent)
     check_file(path, "a folder, an archive or a table")
     if suffix_of(path) not in TABLE_SUFFIXES:
+        if suffix_of(path) in OLD_SUFFIXES:
+            raise DataError(f"{path}: {unknown_suffix(suffix_of(path))}")
         raise DataError(f"{path}: expected a folder, an archive or a table ({', '.join(TABLE_SUFFIXES)})")
-    if suffix_of(path) in FRAME_SUFFIXES and "image" in read_frame(path)[0].columns:
-        return Recognised("images", path)
-    return Recognised("table", path)
+    return _table(path, layout)
 
 
-def _in_folder(path: Path, folder: Path) -> Recognised:
+def _table(path: Path, layout: Layout, notes: tuple[str, ...] = ()) -> Recognised:
+    if suffix_of(path) in FRAME_SUFFIXES and image_column(path, layout) is not None:
+        return Recognised("images", path, notes)
+    return Recognised("table", path, notes)
+
+
+def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
     if find_file(folder, LABELS_FILE):
         return Recognised("avdp", folder)
     if find_file(folder, ORDERS_FILE):
@@ -51,5 +65,9 @@ def _in_folder(path: Path, folder: Path) -> Recognised:
         return Recognised("images", manifest, notes)
     if (note := find_file(folder, ABOUT)) and export_format(note.parent) is not None:
         return Recognised("export", note.parent)
-    expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({', '.join(MANIFEST_NAMES)})"
+    if tables_in(folder):
+        table = find_manifest(folder)
+        return _table(table, layout, (f"read {table.name}",))
+    names = f"{', '.join(MANIFEST_NAMES)}, or one table"
+    expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({names})"
     raise DataError(f"{path}: no data set; expected {expected}")

@@ -16,6 +16,8 @@ from gaussianmlr.errors import DataError
 IntArray = npt.NDArray[np.int64]
 
 PARTS = ("train", "validation", "test")
+CONFORMAL = "conformal"  # instances that calibrate guarantees, and nothing else
+STAMP = "{}\x00conformal"  # of their draw, see `hold_out`
 ALIASES = {"val": "validation", "valid": "validation", "dev": "validation"}
 HELD_OUT = 0.2  # share of the training data, if no validation split is given
 _LEAST_HELD_OUT = 10  # fewer rows cannot tell which epoch is best
@@ -77,8 +79,9 @@ def hold_out(
     *,
     fold: int | None = None,
     folds: int | None = None,
+    share: float = HELD_OUT,
 ) -> int:
-    """Move a fifth of the training instances, or one of `folds` parts, into another part; how many moved.
+    """Move a share of the training instances, or one of `folds` parts, into another part; how many moved.
 
     The draw depends on ids and stamp alone, not on the order of the rows or on versions of libraries.
     Rows of one id stay together, which prevents leakage between parts.
@@ -96,23 +99,32 @@ def hold_out(
         another draw.
     fold, folds : int, optional
         Take the fold of this number, of so many.
+    share : float
+        Share of the ids, otherwise; a fifth by default.
     """
     trained = parts == "train"
     names = np.array(ids, dtype=object)
     pool = sorted(set(names[trained]), key=lambda name: _digest(stamp.replace("{}", name)))
-    chosen = pool[: held_out_size(len(pool))] if fold is None else pool[fold::folds]
+    chosen = pool[: held_out_size(len(pool), share)] if fold is None else pool[fold::folds]
     moved = trained & np.isin(names, np.array(chosen, dtype=object))
     parts[moved] = into
     return int(moved.sum())
 
 
-def held_out_size(count: int) -> int:
-    """Size of the held-out set: a fifth, one at the least."""
-    return max(1, round(HELD_OUT * count))
+def held_out_size(count: int, share: float = HELD_OUT) -> int:
+    """Size of the held-out set: a fifth by default, one at the least."""
+    return max(1, round(share * count))
 
 
-def split(data: RankedData) -> tuple[dict[str, RankedData], list[str]]:
+def split(data: RankedData, *, conformal: float = 0.0) -> tuple[dict[str, RankedData], list[str]]:
     """Train, validation and test parts, and notes for people; missing validation data is held out by id.
+
+    Parameters
+    ----------
+    data : RankedData
+        The data.
+    conformal : float
+        Share of the remaining training instances that becomes a further part, ``"conformal"``.
 
     Examples
     --------
@@ -138,6 +150,15 @@ def split(data: RankedData) -> tuple[dict[str, RankedData], list[str]]:
         why = "no split" if data.split is None else "no validation split"
         note = f"{why}: {held} of {train.sum()} training instances are held out for validation"
         notes.insert(0, note)
+    if conformal:
+        assert data.ids is not None
+        left = int((names == "train").sum())
+        held = hold_out(names, data.ids, CONFORMAL, STAMP, share=conformal)
+        if held == left:
+            raise DataError(
+                f"{data.source}: conformal {conformal:g} leaves none of {left} instances to train on"
+            )
+        notes.append(f"{held} of {left} training instances are held out to calibrate guarantees")
     return {name: data.subset(names == name) for name in _in_order(names)}, notes
 
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr.data.columns import Column, Encoding
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -38,6 +40,29 @@ def describe_ranks(ranks: IntArray, labels: Sequence[str]) -> dict[str, Any]:
         "ties": len(np.unique(placed.row[placed.shared > 1])),
         "unknown": int((ranks < 0).sum()),
     }
+
+
+def describe_columns(
+    features: npt.NDArray[Any], encoding: Encoding | None, names: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    """Kind, gaps and categories of the columns that are more than numbers without gaps.
+
+    Examples
+    --------
+    >>> describe_columns(np.array([[1.0, 2.0], [3.0, np.nan]]), None, ["a", "b"])
+    [{'name': 'b', 'kind': 'number', 'gaps': 1}]
+    """
+    found = []
+    gaps = np.isnan(features).sum(axis=0).tolist()
+    for place, column in enumerate(encoding or (Column(),) * features.shape[1]):
+        if column.kind == "number" and not gaps[place]:
+            continue
+        name = str(place) if names is None else names[place]
+        about: dict[str, Any] = {"name": name, "kind": column.kind, "gaps": gaps[place]}
+        if column.kind == "category":
+            about["categories"] = len(column.categories)
+        found.append(about)
+    return found
 
 
 def places(ranks: IntArray) -> npt.NDArray[np.float64]:

@@ -11,13 +11,14 @@ from gaussianmlr._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gaussianmlr.estimators.classic import CalibratedRanker, DummyRanker, NeighbourRanker
-    from gaussianmlr.estimators.networks import GaussianMLR, MultiLabelRanker
+    from gaussianmlr.estimators.gaussian import GaussianMLR
+    from gaussianmlr.estimators.networks import MultiLabelRanker
     from gaussianmlr.estimators.scorers import get_scorer, get_scorers
 
 _HOMES = {
     "CalibratedRanker": "classic",
     "DummyRanker": "classic",
-    "GaussianMLR": "networks",
+    "GaussianMLR": "gaussian",
     "MultiLabelRanker": "networks",
     "NeighbourRanker": "classic",
     "get_scorer": "scorers",

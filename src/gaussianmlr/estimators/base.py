@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, Literal, NamedTuple, Self
 
@@ -11,6 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaussianmlr._utils.magnitude import refuse_large
+from gaussianmlr.data.columns import fit_columns, recode, slots
+from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
+from gaussianmlr.data.matrices import Matrix, read_matrix
+from gaussianmlr.data.splits import held_out_size
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.estimators.scorers import measure
 from gaussianmlr.estimators.targets import (
@@ -22,7 +27,10 @@ from gaussianmlr.estimators.targets import (
     refuse_unknown,
 )
 from gaussianmlr.methods import Reading
+from gaussianmlr.model.guarantees import Conformal
 from gaussianmlr.model.prediction import Prediction
+from gaussianmlr.model.scale import JndScale
+from gaussianmlr.nn.backbones.expanded import Expand
 
 _CONTAINERS = ("default", "pandas")
 
@@ -30,7 +38,7 @@ _CONTAINERS = ("default", "pandas")
 class Training(NamedTuple):
     """Checked training data, without the rows that weigh nothing."""
 
-    inputs: Any  # array or CSR matrix [N, D], float32 or float64
+    inputs: Any  # array or CSR matrix [N, D], float32 or float64, as `check_inputs` gives it
     ranks: IntArray  # [N, K], or [N, R, K] of several rankers
     weights: FloatArray | None  # [N]
 
@@ -44,18 +52,29 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
 
     labels: Any
     labels_: tuple[str, ...]
+    _cells: Matrix  # what the columns hold, without rows
+    _coded: Inputs | None = None  # how gaps and codes become numbers, for estimators that take no others
+    _takes_codes = False  # whether `_learn` and `_read` take them as they are
 
     @property
     def _method_name(self) -> str:
         return type(self).__name__
+
+    @property
+    def _scale(self) -> JndScale | None:
+        return None
+
+    @property
+    def _conformal(self) -> Conformal | None:
+        return None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from orders.
 
         Parameters
         ----------
-        X : array-like or sparse matrix [N, D]
-            Inputs.
+        X : array-like, frame or sparse matrix [N, D]
+            Inputs: numbers, categories (texts, booleans), dates; NaN and None are gaps.
         y : orders
             Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K], then aggregated.
         sample_weight : array-like [N], optional
@@ -75,9 +94,16 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     def predict_full(self, X: Any) -> Prediction:
         """Everything the estimator predicts, as one `Prediction`; all other predictions derive from it."""
         check_is_fitted(self)
-        reading = self._read(check_inputs(self, X, reset=False))
+        reading = self._read(self._prepared(check_inputs(self, X, reset=False)))
         names = tuple(X.index) if hasattr(X, "iloc") else ()
-        return Prediction.from_reading(reading, self.labels_, method=self._method_name, names=names)
+        return Prediction.from_reading(
+            reading,
+            self.labels_,
+            method=self._method_name,
+            names=names,
+            jnd=self._scale,
+            conformal=self._conformal,
+        )
 
     def predict(self, X: Any) -> Any:
         """Ranks [N, K]: 0 = irrelevant, larger = more significant, equal = tied."""
@@ -176,30 +202,128 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
                 raise DataError("the sample weights are all zero; expected at least one that is not")
             inputs, ranks, weights = inputs[counts], ranks[counts], weights[counts]
         refuse_unknown(ranks, "y")
-        return Training(inputs, ranks, weights)
+        return Training(self._fit_cells(inputs, weights), ranks, weights)
+
+    def _fit_cells(self, inputs: Any, weights: FloatArray | None) -> Any:
+        """Learn how columns are coded; the training rows so coded."""
+        columns = self._cells.columns
+        encoding = fit_columns(inputs, columns)
+        names = column_names(self, inputs.shape[1])
+        inputs = recode(inputs, columns, encoding, names)
+        self._cells, self._coded = self._cells._replace(columns=encoding), None
+        if not self._takes_codes and not hasattr(inputs, "toarray"):
+            self._coded = table_inputs(inputs, [str(name) for name in names], encoding, weights)
+        return self._prepared(inputs)
+
+    def _prepared(self, inputs: Any) -> Any:
+        """Coded rows as `_learn` and `_read` take them: by default without codes and gaps."""
+        if self._takes_codes or self._coded is None:
+            return inputs
+        if "encoding" in self._coded:
+            expand = Expand(slots(encoding_of(self._coded) or ()))
+            return expand(scaled(inputs, self._coded).double()).numpy()
+        gaps = np.isnan(inputs)
+        return np.where(gaps, np.array(self._coded["scaling"]["mean"]), inputs) if gaps.any() else inputs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.two_d_labels = True
         tags.target_tags.multi_output, tags.target_tags.single_output = True, False
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
 
+def parted(data: Training, share: float, seed: int) -> tuple[Training, Training | None]:
+    """The rows to train on, and the share of them that calibrates guarantees; none for a share of 0."""
+    if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 <= share <= 0.5:
+        raise DataError(f"conformal is {share!r}; expected a share from 0 to 0.5")
+    if share == 0:
+        return data, None
+    order = np.random.default_rng((seed, 1)).permutation(len(data.ranks))
+    count = held_out_size(len(order), float(share))
+    if count == len(order):
+        raise DataError(f"conformal {share:g} leaves no row to train on, of {len(order)}")
+
+    def rows(which: IntArray) -> Training:
+        weights = None if data.weights is None else data.weights[which]
+        return Training(data.inputs[which], data.ranks[which], weights)
+
+    return rows(np.sort(order[count:])), rows(np.sort(order[:count]))
+
+
 def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
-    """Finite numbers [N, D], dense or CSR; with `reset`, later inputs must have their columns."""
+    """Numbers [N, D], dense or CSR; NaN is a gap. With `reset`, later inputs must have their columns.
+
+    Texts, booleans, categories and dates of a frame or an array of objects become numbers, see `read_matrix`.
+    """
+    like: Matrix | None = None if reset else getattr(estimator, "_cells", None)
+    coded = like is not None and (like.columns is not None or like.used is not None)
+    cells = Matrix(np.zeros((0, 0)), None, None)
+    if coded or (reset and _is_mixed(X)):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        cells = read_matrix(X if hasattr(X, "columns") else _objects(X), like)
+        found = cells.values
+        if np.isinf(found).any():
+            raise DataError("X contains infinity; expected finite numbers")
+    else:
+        found = _numbers(estimator, X, reset=reset)
+    if reset:
+        estimator._cells = cells._replace(values=cells.values[:0], notes=())
+        for note in cells.notes:
+            warnings.warn(note, stacklevel=4)
+    refuse_large(found, column_names(estimator, found.shape[1]))
+    return found
+
+
+def column_names(estimator: BaseRanker, width: int) -> list[Any]:
+    """Names of the columns that are used; numbers if X had none."""
+    cells: Matrix | None = getattr(estimator, "_cells", None)
+    names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_)).tolist()
+    used = range(width) if cells is None or cells.used is None else cells.used
+    return [names[place] for place in used]
+
+
+def _numbers(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
     kinds = [np.float64, np.float32]
+    finite: Any = True if hasattr(X, "toarray") else "allow-nan"
     try:
-        inputs = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=kinds)
+        return validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", dtype=kinds, ensure_all_finite=finite
+        )
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
-        raise DataError(
-            f"{_first_word(X)}; expected numbers: encode it first, e.g. by a ColumnTransformer in a pipeline"
-        ) from None
-    refuse_large(inputs, getattr(estimator, "feature_names_in_", np.arange(inputs.shape[1])).tolist())
-    return inputs
+        raise DataError(f"{_first_word(X)}; expected numbers, as in training") from None
+
+
+def _objects(X: Any) -> npt.NDArray[np.object_]:
+    array = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=object)
+    if array.ndim != 2:
+        raise DataError(f"X has shape {list(array.shape)}; expected [N, D]")
+    return array
+
+
+def _is_mixed(X: Any) -> bool:
+    """Whether inputs may hold more than numbers."""
+    if hasattr(X, "toarray"):
+        return False
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        return len(X) > 0 and any(_is_more(X[name].dtype) for name in X.columns)
+    kind = X.dtype.kind if isinstance(X, np.ndarray) else ""
+    if isinstance(X, list | tuple):
+        try:
+            kind = np.asarray(X).dtype.kind
+        except ValueError:  # ragged, which is refused as numbers
+            return False
+    return kind in ("O", "U", "M") and np.ndim(X) == 2 and len(X) > 0
+
+
+def _is_more(kind: Any) -> bool:
+    """Whether a column of this type of pandas or polars holds more than numbers."""
+    if hasattr(kind, "is_numeric"):
+        return not kind.is_numeric()
+    return getattr(kind, "kind", "O") not in ("i", "u", "f")
 
 
 def _first_word(X: Any) -> str:

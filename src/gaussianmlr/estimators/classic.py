@@ -240,6 +240,8 @@ def _consensus(ranks: IntArray, method: Method, weights: FloatArray | None) -> t
     more of the others call them relevant. The share of these, with one vote for and one against added
     (Laplace), is P(relevant), kept on the side of one half that the aggregate says.
     """
+    if method == "thurstone":
+        raise DataError("aggregation='thurstone' needs people who order many instances; use 'mean_rank'")
     order = aggregate(ranks, method, weights)
     shares = (ranks >= 0) * (1.0 if weights is None else weights[..., None])
     chance = (((ranks > 0) * shares).sum(axis=1) + 1.0) / (shares.sum(axis=1) + 2.0)

@@ -16,19 +16,26 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gaussianmlr.data.inputs import Inputs, scaled, scaling_of
+from gaussianmlr._utils.threads import asked_threads
+from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
 from gaussianmlr.data.loading import ranked_rows
+from gaussianmlr.data.matrices import Matrix
 from gaussianmlr.data.splits import rolling_hold_out
 from gaussianmlr.errors import DataError
-from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs
+from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs, column_names, parted
 from gaussianmlr.estimators.random_state import generators_kept
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
-from gaussianmlr.model.model import Model, join
+from gaussianmlr.model.guarantees import Conformal, temperatures_of
+from gaussianmlr.model.model import Model, join, load
+from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.scale import JndScale
+from gaussianmlr.training.choice import Kind
 from gaussianmlr.training.fit import fit
+from gaussianmlr.training.trees import fit_trees
 
-__all__ = ["GaussianMLR", "MultiLabelRanker"]
+__all__ = ["MultiLabelRanker"]
 
 _ONE_AT_A_TIME = threading.Lock()  # torch has one generator per process, shared by all threads
 _EXACT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # networks in double precision, made once
@@ -71,18 +78,24 @@ class MultiLabelRanker(BaseRanker):
         The maximum learning rate, and decoupled weight decay.
     validation_fraction : float
         Share of the rows held out to choose the best epoch. 0 trains on all rows and keeps the last epoch.
+    conformal : float
+        Share of the rows that no member sees, which calibrates the guarantees of
+        ``predict_full(X).guaranteed(0.1)``; 0 for none.
     patience : int, optional
         Stop after this many epochs without improvement; no early stopping by default.
     scale : bool
         Standardise every column; sparse inputs are only divided by the standard deviation.
-    rankers : {"aggregate", "all"}
-        For several rankers: train on their aggregate, or on one of them drawn in each epoch.
+    rankers : {"aggregate", "all", "reliable"}
+        For several rankers: train on their aggregate, or on one of them drawn in each epoch, with equal
+        chances or in proportion to `gaussianmlr.rankers.reliability`.
     recipe : mapping, optional
         Further fields of `gaussianmlr.model.recipe.Recipe`, such as ``{"select": "loss"}``.
     labels : sequence of str, optional
         All labels, if `y` is texts or lists and a label may be missing from the training data.
     accelerator : str
         Lightning's accelerator: ``"cpu"``, ``"cuda"``, ``"auto"``, ...
+    threads : int, optional
+        Threads of torch; by default as many as the size of a step is worth, mostly one.
     random_state : int, RandomState or None
         Seed of weights, held-out rows, batches and dropout; an int makes fits reproducible.
 
@@ -108,6 +121,9 @@ class MultiLabelRanker(BaseRanker):
     ['0 > 1']
     """
 
+    conformal = 0.0  # of estimators that were pickled before it was a parameter
+    _takes_codes = True
+
     def __init__(
         self,
         method: str = "gmlr",
@@ -124,11 +140,13 @@ class MultiLabelRanker(BaseRanker):
         validation_fraction: float = 0.15,
         patience: int | None = None,
         scale: bool = True,
-        rankers: Literal["aggregate", "all"] = "aggregate",
+        rankers: Literal["aggregate", "all", "reliable"] = "aggregate",
         recipe: Mapping[str, Any] | None = None,
         labels: Any = None,
         accelerator: str = "cpu",
+        threads: int | None = None,
         random_state: Any = None,
+        conformal: float = 0.0,
     ) -> None:
         self.method = method
         self.supervision = supervision
@@ -147,38 +165,58 @@ class MultiLabelRanker(BaseRanker):
         self.recipe = recipe
         self.labels = labels
         self.accelerator = accelerator
+        self.threads = threads
         self.random_state = random_state
+        self.conformal = conformal
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None, conformal_set: Any = None
+    ) -> Self:
         """Train.
 
         Parameters
         ----------
-        X : array-like or sparse matrix [N, D]
-            Inputs.
+        X : array-like, frame or sparse matrix [N, D]
+            Inputs: numbers, categories (texts, booleans), dates; NaN and None are gaps.
         y : orders
             Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K].
         sample_weight : array-like [N], optional
             Weights of the instances.
         eval_set : tuple (X, y), optional
             Data to choose the best epoch, instead of held-out rows.
+        conformal_set : tuple (X, y), optional
+            Data that calibrates guarantees, instead of the share `conformal` of the rows.
         """
         data = self._training(X, y, sample_weight)
         self._check_numbers()
-        validation = None if eval_set is None else self._evaluation(eval_set)
-        inputs = self._about(data)
+        validation = None if eval_set is None else self._evaluation(eval_set, "eval_set")
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_members)
-        with _ONE_AT_A_TIME, generators_kept():
+        if conformal_set is not None:
+            held: Training | None = self._evaluation(conformal_set, "conformal_set")
+        else:
+            data, held = parted(data, self.conformal, int(seeds[0]))
+        inputs = self._about(data)
+        with _ONE_AT_A_TIME, generators_kept(), asked_threads(self.threads):
             self._train(data, validation, inputs, [int(seed) for seed in seeds])
+        if held is not None:
+            self._guarantee(held)
         return self
 
-    def predict_significance(self, X: Any) -> Any:
+    def predict_significance(self, X: Any, *, scale: Scale = "canonical") -> Any:
         """Means and standard deviations of the significances, ``(mu, sigma)``, both [N, K].
 
-        They are in the canonical gauge (`gaussianmlr.normal.canonical`), so that instances can be compared.
         For methods with sigma.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix [N, D]
+            Inputs.
+        scale : {"canonical", "jnd", "raw"}
+            In the canonical gauge (`gaussianmlr.normal.canonical`) instances can be compared, and mu and
+            sigma are the Gaussian law that all probabilities come from. On the scale of just noticeable
+            differences, steps can be compared too; see `Prediction.rescaled`.
         """
-        found = self.predict_full(X)
+        found = self.predict_full(X).rescaled(scale)
         return self._give(found.significance, X), self._give(found.sigma, X)
 
     def predict_pairs(self, X: Any) -> FloatArray:
@@ -206,14 +244,44 @@ class MultiLabelRanker(BaseRanker):
         """
         return self.to_model().save(Path(path), overwrite=overwrite)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """An estimator of a saved model of a table: one that `save` or ``gmlr train`` wrote.
+
+        Its parameters are the defaults, but for method and supervision; `to_model` has the recipe.
+
+        Parameters
+        ----------
+        path : path-like
+            Folder of the model, or of the run that made it.
+        """
+        folder = Path(path)
+        model = load(folder / "model" if (folder / "run.json").is_file() else folder)
+        if model.inputs["kind"] != "table":
+            raise DataError(f"{folder} is a model of pictures; expected one of a table: use gaussianmlr.load")
+        ranker = cls._for(model)
+        ranker.model_, ranker.labels_, ranker.history_ = model, model.labels, []
+        names = model.inputs.get("columns")
+        ranker.n_features_in_ = len(names) if names else model.inputs["channels"]
+        ranker._cells = Matrix(np.zeros((0, ranker.n_features_in_)), encoding_of(model.inputs), None)
+        if names and names != [str(number) for number in range(len(names))]:
+            ranker.feature_names_in_ = np.array(names, dtype=object)
+        return ranker
+
+    @classmethod
+    def _for(cls, model: Model) -> Self:
+        """An unfitted estimator with the method of a model."""
+        return cls(model.method.name, supervision=model.method.supervision)
+
     def _read(self, X: Any) -> Reading:
         model = self._exact_model()
-        return Reading.join(
-            [
-                model.read(scaled(X[start : start + _READ_AT_ONCE], model.inputs))
-                for start in range(0, X.shape[0], _READ_AT_ONCE)
-            ]
-        )
+        with asked_threads(getattr(self, "threads", None)):  # pickles of earlier versions have none
+            return Reading.join(
+                [
+                    model.read(scaled(X[start : start + _READ_AT_ONCE], model.inputs))
+                    for start in range(0, X.shape[0], _READ_AT_ONCE)
+                ]
+            )
 
     def _exact_model(self) -> Model:
         """The model in double precision, in which a row's reading does not depend on its batch."""
@@ -226,6 +294,19 @@ class MultiLabelRanker(BaseRanker):
     def _method_name(self) -> str:
         return self.model_.method.name
 
+    @property
+    def _scale(self) -> JndScale | None:
+        return self.model_.jnd
+
+    @property
+    def _conformal(self) -> Conformal | None:
+        return self.model_.guarantees
+
+    def _guarantee(self, held: Training) -> None:
+        found = Prediction.from_reading(self._read(held.inputs), self.labels_)
+        temperatures = temperatures_of(self.model_.calibration)
+        self.model_.conformal = Conformal.fit(found, one_order(held.ranks), temperatures)
+
     def _check_numbers(self) -> None:
         for name in ("hidden", "n_members", "epochs", "batch_size"):
             value = getattr(self, name)
@@ -236,25 +317,23 @@ class MultiLabelRanker(BaseRanker):
         share = self.validation_fraction
         if not isinstance(share, int | float | np.number) or not 0 <= share < 1:
             raise DataError(f"validation_fraction is {share!r}; expected a share below 1")
+        if "conformal" in (self.recipe or {}):  # each member would hold out other rows
+            raise DataError("conformal is a parameter of the estimator; remove it from recipe")
 
-    def _evaluation(self, eval_set: Any) -> Training:
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
-            raise DataError("expected eval_set to be a pair (X, y)")
-        inputs = check_inputs(self, eval_set[0], reset=False)
-        ranks = read_truth(eval_set[1], self.labels_)
+    def _evaluation(self, given: Any, name: str) -> Training:
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise DataError(f"expected {name} to be a pair (X, y)")
+        inputs = check_inputs(self, given[0], reset=False)
+        ranks = read_truth(given[1], self.labels_)
         if len(ranks) != inputs.shape[0]:
-            raise DataError(f"eval_set has {inputs.shape[0]} rows of X and {len(ranks)} of y")
-        refuse_unknown(ranks, "eval_set's y")
+            raise DataError(f"{name} has {inputs.shape[0]} rows of X and {len(ranks)} of y")
+        refuse_unknown(ranks, f"{name}'s y")
         return Training(inputs, ranks, None)
 
     def _about(self, data: Training) -> Inputs:
         """Description of the inputs: columns and their scaling."""
-        width = data.inputs.shape[1]
-        names = getattr(self, "feature_names_in_", range(width))
-        about: Inputs = {"kind": "table", "channels": width, "columns": [str(name) for name in names]}
-        if self.scale:
-            about["scaling"] = scaling_of(data.inputs, data.weights)
-        return about
+        names = [str(name) for name in column_names(self, data.inputs.shape[1])]
+        return table_inputs(data.inputs, names, self._cells.columns, data.weights, scale=self.scale)
 
     def _recipe(self, rows: int, seed: int, *, weighted: bool = False) -> Recipe:
         """The recipe for a number of training rows."""
@@ -281,11 +360,18 @@ class MultiLabelRanker(BaseRanker):
         ).replace(**(self.recipe or {}))
 
     def _train(self, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]) -> None:
+        self.history_: list[list[dict[str, Any]]] = []
+        self.model_ = self._fit_kind("network", data, validation, inputs, seeds)
+
+    def _fit_kind(
+        self, kind: Kind, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]
+    ) -> Model:
+        """The mean of networks or of boosted trees, each with other rows held out."""
         given = None
         if validation is not None:
             given = ranked_rows(validation.inputs, inputs, validation.ranks)
         weights = None if data.weights is None else data.weights / data.weights.mean()
-        models, self.history_ = [], []
+        models = []
         for number, seed in enumerate(seeds):
             kept, chosen = np.arange(len(data.ranks)), given
             if given is None:
@@ -293,20 +379,19 @@ class MultiLabelRanker(BaseRanker):
                 if len(held):
                     shares = None if weights is None else weights[held]
                     chosen = ranked_rows(data.inputs[held], inputs, one_order(data.ranks[held]), shares)
-            ranks = data.ranks[kept] if self.rankers == "all" else one_order(data.ranks[kept])
+            ranks = data.ranks[kept] if self.rankers != "aggregate" else one_order(data.ranks[kept])
             shares = None if weights is None else weights[kept]
             train = ranked_rows(data.inputs[kept], inputs, ranks, shares, seed)
+            recipe = self._recipe(len(kept), seed, weighted=weights is not None)
+            if kind == "trees":
+                models.append(fit_trees(recipe, train, chosen, labels=self.labels_, inputs=inputs))
+                continue
             found = fit(
-                self._recipe(len(kept), seed, weighted=weights is not None),
-                train,
-                chosen,
-                labels=self.labels_,
-                inputs=inputs,
-                accelerator=self.accelerator,
+                recipe, train, chosen, labels=self.labels_, inputs=inputs, accelerator=self.accelerator
             )
             models.append(found.model)
             self.history_.append(found.result.history)
-        self.model_ = join(models)
+        return join(models)
 
 
 def _batch_for(rows: int, per_epoch: int, least: int, most: int) -> int:
@@ -321,75 +406,10 @@ def _epochs_for(steps: int) -> int:
     return max(_FEWEST_EPOCHS, min(few, _STEPS[1] // steps))
 
 
-class GaussianMLR(MultiLabelRanker):
-    r"""GaussianMLR for tables: every label has a significance :math:`N(\mu, \sigma^2)`.
+def __getattr__(name: str) -> Any:
+    """Where estimators that were pickled by older versions look for their class."""
+    if name == "GaussianMLR":
+        from gaussianmlr.estimators.gaussian import GaussianMLR
 
-    The sign of :math:`\mu` says whether a label is relevant, the order of the means ranks the relevant
-    labels, and :math:`\sigma` says how sure that is. `MultiLabelRanker` with the method ``"gmlr"``.
-
-    Parameters
-    ----------
-    supervision : {"strong", "weak"}
-        Whether the order among relevant labels is used.
-    method_settings : mapping, optional
-        Further settings of `gaussianmlr.methods.Gmlr`; the defaults are ``{"gauge": "canonical",
-        "balance": "comparisons"}``.
-    hidden, dropout, n_members, epochs, batch_size, rate, weight_decay, validation_fraction, patience
-        As for `MultiLabelRanker`.
-    scale, rankers, recipe, labels, accelerator, random_state
-        As for `MultiLabelRanker`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> y = np.where(X > 0, X.argsort(1).argsort(1) + 1, 0)
-    >>> ranker = GaussianMLR(n_members=1, random_state=0).fit(X, y)
-    >>> ranker.predict_order([[1.5, 0.5, -1.0]])
-    ['0 > 1']
-    >>> mu, sigma = ranker.predict_significance([[1.5, 0.5, -1.0]])
-    >>> (mu > 0).astype(int)
-    array([[1, 1, 0]])
-    """
-
-    def __init__(
-        self,
-        *,
-        supervision: Literal["strong", "weak"] = "strong",
-        method_settings: Mapping[str, Any] | None = None,
-        hidden: int = 256,
-        dropout: float = 0.5,
-        n_members: int = 2,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        rate: float = 1e-3,
-        weight_decay: float = 0.05,
-        validation_fraction: float = 0.15,
-        patience: int | None = None,
-        scale: bool = True,
-        rankers: Literal["aggregate", "all"] = "aggregate",
-        recipe: Mapping[str, Any] | None = None,
-        labels: Any = None,
-        accelerator: str = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            supervision=supervision,
-            method_settings=method_settings,
-            hidden=hidden,
-            dropout=dropout,
-            n_members=n_members,
-            epochs=epochs,
-            batch_size=batch_size,
-            rate=rate,
-            weight_decay=weight_decay,
-            validation_fraction=validation_fraction,
-            patience=patience,
-            scale=scale,
-            rankers=rankers,
-            recipe=recipe,
-            labels=labels,
-            accelerator=accelerator,
-            random_state=random_state,
-        )
+        return GaussianMLR
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

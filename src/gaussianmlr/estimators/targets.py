@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr._utils.foreign import as_pandas
 from gaussianmlr._utils.magnitude import LARGEST_WEIGHT
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import to_ranks
@@ -30,6 +31,7 @@ def read_orders(
     keep_rankers : bool
         Leave [N, R, K] unchanged; otherwise the rankers are aggregated by mean rank.
     """
+    y = as_pandas(y)
     if hasattr(y, "toarray"):  # sparse
         y = y.toarray()
     elif hasattr(y, "__array__") and not hasattr(y, "iloc") and not hasattr(y, "detach"):

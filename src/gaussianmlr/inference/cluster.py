@@ -24,10 +24,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gaussianmlr._utils.trust import sees_current_folder
 from gaussianmlr.data.inputs import Inputs
+from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.parcels import Batch, Parcel, pack, unpack
 from gaussianmlr.inference.predict import Answer, Predictions, answer, check_settings, told
-from gaussianmlr.inference.streams import STANDARD_INPUT, Bad, Item, Unread, check, located, read
+from gaussianmlr.inference.rows import STANDARD_INPUT
+from gaussianmlr.inference.streams import Bad, Item, Unread, check, located, read
 from gaussianmlr.model.model import Model
 
 if TYPE_CHECKING:
@@ -45,10 +47,12 @@ def predict_on_ray(
     *,
     batch_size: int = 64,
     confidence: float | None = None,
+    guarantee: float | None = None,
     bad: Callable[[Bad], None] | None = None,
     standard_input: IO[str] | None = None,
     address: str = LOCAL,
     workers: int | None = None,
+    layout: Layout | None = None,
 ) -> Iterator[Predictions]:
     """Predict instances as they come, by the workers of a Ray cluster.
 
@@ -61,7 +65,7 @@ def predict_on_ray(
     sources : iterable of str or path
         As in `streams.stream`. Tables are read on this machine; pictures by the workers, which must find them
         under the same paths.
-    batch_size, confidence, bad
+    batch_size, confidence, guarantee, bad
         As in `predict.predict`.
     standard_input : text stream, optional
         The input of ``-``, read completely before anything is predicted.
@@ -70,6 +74,8 @@ def predict_on_ray(
         cluster. A process that has joined one already uses that.
     workers : int, optional
         Number of batches predicted at the same time, each on one core; all cores if left out.
+    layout : Layout, optional
+        As in `streams.stream`.
 
     Examples
     --------
@@ -85,13 +91,13 @@ def predict_on_ray(
     """
     if workers is not None and workers < 1:
         raise DataError(f"workers is {workers}; expected 1 or more")
-    check_settings(model, batch_size, confidence)
+    check_settings(model, batch_size, confidence, guarantee)
     chosen = check(sources, model.inputs)
     with tempfile.TemporaryDirectory(prefix="gmlr-") as spool, _joined(address, workers, _size(model)):
-        listing = _Listing(chosen, model.inputs, batch_size, str(Path.cwd()))
+        listing = _Listing(chosen, model.inputs, batch_size, str(Path.cwd()), layout=layout)
         if STANDARD_INPUT in chosen:
             listing.rows = _spooled(standard_input, Path(spool))
-        for found in _answers(listing, model, confidence, workers):
+        for found in _answers(listing, model, (confidence, guarantee), workers):
             yield from told(found, bad)
 
 
@@ -141,7 +147,7 @@ def _ray() -> Any:
 
 
 def _answers(
-    listing: _Listing, model: Model, confidence: float | None, workers: int | None
+    listing: _Listing, model: Model, sure: tuple[float | None, float | None], workers: int | None
 ) -> Iterator[Answer]:
     ray = _ray()
     cores = int(ray.cluster_resources().get("CPU", 0))
@@ -163,7 +169,7 @@ def _answers(
             _answered,
             batch_size=None,
             batch_format="pyarrow",
-            fn_args=(ray.put(model), confidence),
+            fn_args=(ray.put(model), *sure),
             num_cpus=1,
             # Tasks, not actors: any worker takes the next try of a batch, where a lost actor's batches wait
             # for a free core to start it on, and everything behind them waits too.
@@ -186,12 +192,13 @@ class _Listing:
     batch_size: int
     folder: str
     rows: str | None = None  # the file that has taken standard input
+    layout: Layout | None = None
 
     def __call__(self) -> Iterator[pa.Table]:
         """Each batch as a table of one row; an error, if there is one, as the last."""
         with contextlib.chdir(self.folder), contextlib.ExitStack() as stack:
             text = None if self.rows is None else stack.enter_context(_text(self.rows))
-            coming = located(self.sources, self.inputs, text)
+            coming = located(self.sources, self.inputs, text, layout=self.layout)
             while True:
                 try:
                     batch = [_portable(one) for one in itertools.islice(coming, self.batch_size)]
@@ -225,7 +232,7 @@ def _datasource(listing: _Listing) -> Any:
     return Batches()  # type: ignore[no-untyped-call]
 
 
-def _answered(rows: pa.Table, model: Any, confidence: float | None) -> pa.Table:
+def _answered(rows: pa.Table, model: Any, confidence: float | None, guarantee: float | None) -> pa.Table:
     """In a worker: the answer to a batch, or the error that stops the run."""
     (found,) = (unpack(Parcel(**row)) for row in rows.to_pylist())
     if isinstance(found, Exception):
@@ -233,7 +240,8 @@ def _answered(rows: pa.Table, model: Any, confidence: float | None) -> pa.Table:
     assert isinstance(found, list)
     try:
         here = _fetched(model)
-        return _packed(answer(here, [read(one, here.inputs) for one in found], confidence))
+        items = [read(one, here.inputs) for one in found]
+        return _packed(answer(here, items, confidence, guarantee))
     except (DataError, OSError) as error:
         return _packed(error)
 

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 
 from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr.data import SETTINGS, RankedData, RankedMNIST, Setting
+from gaussianmlr.data.columns import count_unseen, unseen_lines
+from gaussianmlr.data.inputs import columns_of, encoding_of
 from gaussianmlr.data.loading import RankedSet
-from gaussianmlr.data.open import find_data, ranked_set
+from gaussianmlr.data.open import find_data, ranked_set, recoded
+from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.splits import part_name
 from gaussianmlr.data.splits import split as split_parts
 from gaussianmlr.errors import DataError, shorten
@@ -29,6 +32,8 @@ class Part(NamedTuple):
     """The part of the data, "all" for everything."""
     notes: tuple[str, ...]
     """Notes for the user."""
+    trained_on: bool = False
+    """Whether the whole data is what the model was trained on."""
 
 
 def open_model(path: str | os.PathLike[str]) -> Model:
@@ -51,6 +56,7 @@ def open_test(
     digits: str = "auto",
     threshold: float | None = None,
     tolerance: float = 0.0,
+    layout: Layout | None = None,
 ) -> tuple[RankedSet, tuple[str, ...]]:
     """Test instances for a model, labels and columns matched by name, and notes for the user.
 
@@ -65,10 +71,19 @@ def open_test(
         "validation": the part that training holds out.
     size, digits
         Ranked MNIST: number of images, and their digits.
-    threshold, tolerance
+    threshold, tolerance, layout
         As in `find_data`.
     """
-    part = find_part(model, name, split, size=size, digits=digits, threshold=threshold, tolerance=tolerance)
+    part = find_part(
+        model,
+        name,
+        split,
+        size=size,
+        digits=digits,
+        threshold=threshold,
+        tolerance=tolerance,
+        layout=layout,
+    )
     return ready(part.data, model), part.notes
 
 
@@ -92,19 +107,20 @@ def find_part(
     digits: str = "auto",
     threshold: float | None = None,
     tolerance: float = 0.0,
+    layout: Layout | None = None,
 ) -> Part:
     """The instances of `open_test`, before they become inputs of the model.
 
     Parameters
     ----------
-    model, name, size, digits, threshold, tolerance
+    model, name, size, digits, threshold, tolerance, layout
         As in `open_test`.
     split : str, optional
         As there; without it, the test part where there is one, else the validation part of data that has
         any part or that the model was trained on, else everything.
     """
-    grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
-    found = find_data(name, features=model.inputs.get("columns"), **grading)
+    reading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance, "layout": layout}
+    found = _found(name, model, reading)
     kind = "table" if isinstance(found, RankedData) and found.features is not None else "image"
     if kind != model.inputs["kind"]:
         raise DataError(f"{name} holds {kind} data, and the model takes {model.inputs['kind']} inputs")
@@ -113,14 +129,52 @@ def find_part(
         return Part(drawn, drawn.split, notes)
     if size is not None:
         raise DataError(f"{name} has the instances it has; --size is for Ranked MNIST, which is drawn")
-    found = _with_all_labels(found, model, name, grading)
-    trained_on = found.split is None and found.fingerprint() == model.about.get("fingerprint")
+    found = _with_all_labels(found, model, name, reading)
+    same = found.fingerprint() == model.about.get("fingerprint")
+    trained_on = found.split is None and same
     split = split or _usual(found, trained_on)
     found = _in_order(found, model, name)
     part, notes = _part(found, split, str(name))
     if part is found and split != "all" and trained_on:
         notes = (*notes, "the model was trained on most of these instances, so its scores are too high")
-    return Part(part, "all" if part is found else part_name(split), notes)
+    return Part(
+        part,
+        "all" if part is found else part_name(split),
+        (*found.notes, *notes, *_unseen(part, model)),
+        same,
+    )
+
+
+def _found(name: str | os.PathLike[str], model: Model, reading: dict[str, Any]) -> RankedData | Setting:
+    """Data with the columns of a model; label columns without a prefix are found by its labels."""
+    columns = _columns(model)
+    try:
+        return find_data(name, **columns, **reading)
+    except DataError as error:
+        if Path(name).suffix.lower() in (".npz", ".mat"):  # their labels would be renamed
+            raise
+        try:
+            return find_data(name, labels=model.labels, **columns, **reading)
+        except DataError:
+            raise error from None
+
+
+def _columns(model: Model) -> dict[str, Any]:
+    """The feature columns of a model, and what they hold, as `find_data` takes them."""
+    names = model.inputs.get("columns")
+    if names is None:
+        return {}
+    known = encoding_of(model.inputs)
+    kinds = ["number"] * len(names) if known is None else [column.kind for column in known]
+    return {"features": names, "kinds": dict(zip(names, kinds))}
+
+
+def _unseen(part: RankedData, model: Model) -> tuple[str, ...]:
+    """What the instances hold that no training row had."""
+    if part.features is None:
+        return ()
+    found = count_unseen(recoded(part, model.inputs), encoding_of(model.inputs), columns_of(model.inputs))
+    return tuple(unseen_lines(found))
 
 
 def _in_order(found: RankedData, model: Model, name: Any) -> RankedData:
@@ -157,7 +211,7 @@ def _part(found: RankedData, split: str, name: str) -> tuple[RankedData, tuple[s
     return parts[wanted], tuple(notes) if wanted != "test" else ()
 
 
-def _with_all_labels(found: RankedData, model: Model, name: Any, grading: dict[str, Any]) -> RankedData:
+def _with_all_labels(found: RankedData, model: Model, name: Any, reading: dict[str, Any]) -> RankedData:
     """Data with the labels of the model, read again if some do not occur: texts need not name them all."""
     if extra := [label for label in found.labels if label not in model.labels]:
         raise DataError(
@@ -168,7 +222,7 @@ def _with_all_labels(found: RankedData, model: Model, name: Any, grading: dict[s
     missing = [label for label in model.labels if label not in found.labels]
     if Path(name).suffix.lower() in (".npz", ".mat"):  # their labels are renamed, not matched
         raise DataError(f"{name}: no ranks of the labels {shorten(missing)}, which the model knows")
-    again = find_data(name, labels=model.labels, features=model.inputs.get("columns"), **grading)
+    again = find_data(name, labels=model.labels, **_columns(model), **reading)
     assert isinstance(again, RankedData)
     if set(again.labels) != set(model.labels):
         raise DataError(f"{name}: no ranks of the labels {shorten(missing)}, which the model knows")
@@ -232,21 +286,28 @@ def _read_again(origin: Origin, model: Model, folder: Path, split: str) -> Part 
     there = [place for place in places if place.is_file() or place.is_dir()]  # no pipe, no device
     if not there:
         raise DataError(f"{origin.data}: the data of the run is not there any more")
-    grading: dict[str, Any] = {"threshold": origin.threshold, "tolerance": origin.tolerance}
+    reading: dict[str, Any] = {
+        "threshold": origin.threshold,
+        "tolerance": origin.tolerance,
+        "layout": origin.layout,
+    }
+    refused: DataError | None = None
     for place in dict.fromkeys(place.resolve() for place in there):
         for labels in (None, model.labels):  # those that occur, or those that were listed
             try:
-                whole = find_data(place, labels=labels, features=model.inputs.get("columns"), **grading)
-            except DataError:
-                if labels is None:
-                    raise
-                continue  # it has labels by now that the model does not know
+                whole = find_data(place, labels=labels, **_columns(model), **reading)
+            except DataError as error:  # columns by other names, or labels that the model does not know
+                refused = refused or error
+                continue
             if not isinstance(whole, RankedData):
                 continue
             part = whole if origin.ids is None else _with_ids(whole, origin.ids)
             if part.fingerprint() == origin.digest:
                 by_user = origin.ids is not None and split == "validation"
-                return Part(part, split, ()) if by_user else find_part(model, place, split, **grading)
+                return Part(part, split, ()) if by_user else find_part(model, place, split, **reading)
+            refused = None
+    if refused is not None:
+        raise refused
     return None
 
 

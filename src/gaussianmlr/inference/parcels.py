@@ -48,7 +48,13 @@ def pack(value: Batch | Answer | DataError | OSError) -> Parcel:
     elif isinstance(value, Answer):
         whole = {"bad": value.bad, "predictions": None}
         if (found := value.predictions) is not None:
-            whole["predictions"] = [found.names, found.orders, found.partial, list(found.values)]
+            whole["predictions"] = [
+                found.names,
+                found.orders,
+                found.partial,
+                list(found.values),
+                found.guaranteed,
+            ]
             tensors = {f"value {key}": torch.tensor(table) for key, table in found.values.items()}
             tensors["ranks"] = torch.tensor(found.ranks)
     else:
@@ -80,9 +86,10 @@ def unpack(parcel: Parcel) -> Batch | Answer | DataError | OSError:
         bad = [Bad(*one) for one in whole["bad"]]
         if whole["predictions"] is None:
             return Answer(bad, None)
-        names, orders, partial, keys = whole["predictions"]
+        names, orders, partial, keys, guaranteed = whole["predictions"]
         values = {key: tensors[f"value {key}"].numpy() for key in keys}
-        return Answer(bad, Predictions(names, orders, partial, tensors["ranks"].numpy(), values))
+        ranks = tensors["ranks"].numpy()
+        return Answer(bad, Predictions(names, orders, partial, ranks, values, guaranteed))
     except (ValueError, KeyError, TypeError, StopIteration, SafetensorError):
         shown = shorten(parcel.text)
         raise DataError(f"a batch has an unknown form: {shown}; do all machines have one version?") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,10 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.inference.streams import Bad, Item
 from gaussianmlr.model.model import Model
 from gaussianmlr.model.prediction import Prediction
+from gaussianmlr.model.quick import quickened
+from gaussianmlr.nn.backbones.converted import FEWEST
 
-__all__ = ["Answer", "Predictions", "answer", "check_settings", "predict", "told"]
+__all__ = ["Answer", "Predictions", "answer", "check_guarantee", "check_settings", "predict", "told"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -36,15 +38,19 @@ class Predictions:
     ranks : int array [N, K]
         The orders as ranks.
     values : dict of str to float array [N, K]
-        ``significance`` (in the canonical gauge) and ``sigma``, or ``score`` of methods without
-        them; and ``p_relevant``.
+        ``significance`` (on the scale of `Prediction.scale`) and ``sigma``, or ``score`` of methods without
+        them; and ``p_relevant``. Where a guarantee was asked for, also its columns ``in_set``, ``place_low``
+        and ``place_high``.
+    guaranteed : list of str or None
+        Guaranteed partial orders within the relevance sets; see `Guaranteed.texts`.
     """
 
     names: list[str]
     orders: list[str]
     partial: list[str] | None
     ranks: npt.NDArray[np.int64]
-    values: dict[str, npt.NDArray[np.float32]]
+    values: dict[str, npt.NDArray[Any]]
+    guaranteed: list[str] | None = None
 
 
 class Answer(NamedTuple):
@@ -60,6 +66,7 @@ def predict(
     *,
     batch_size: int = 64,
     confidence: float | None = None,
+    guarantee: float | None = None,
     bad: Callable[[Bad], None] | None = None,
 ) -> Iterator[Predictions]:
     """Predict instances as they come, never holding more than a batch.
@@ -74,6 +81,8 @@ def predict(
         Number of instances per call of the network.
     confidence : float, optional
         Also give the part of each order that is certain at this probability per comparison.
+    guarantee : float, optional
+        Also give relevance sets, places and partial orders that are guaranteed at this level alpha.
     bad : callable, optional
         Called with instances that cannot be used; without it, the first of them raises.
 
@@ -90,13 +99,19 @@ def predict(
     >>> found.names, found.orders, sorted(found.values)
     (['both'], ['a > b'], ['p_relevant', 'sigma', 'significance'])
     """
-    check_settings(model, batch_size, confidence)
-    coming = iter(items)
+    check_settings(model, batch_size, confidence, guarantee)
+    coming, reader, seen = iter(items), model, 0
     while instances := list(itertools.islice(coming, batch_size)):
-        yield from told(answer(model, instances, confidence), bad)
+        seen += len(instances)
+        good = [one.value for one in instances if isinstance(one, Item)]
+        if seen - len(instances) < FEWEST <= seen and good:  # once: it is known that there are many
+            reader = quickened(model, torch.stack(good[:8]))
+        yield from told(answer(reader, instances, confidence, guarantee), bad)
 
 
-def check_settings(model: Model, batch_size: int, confidence: float | None) -> None:
+def check_settings(
+    model: Model, batch_size: int, confidence: float | None, guarantee: float | None = None
+) -> None:
     """Refuse settings that `predict` cannot use."""
     if batch_size < 1:
         raise DataError(f"batch_size is {batch_size}; expected 1 or more")
@@ -104,13 +119,32 @@ def check_settings(model: Model, batch_size: int, confidence: float | None) -> N
         raise DataError(f"expected a confidence above 0.5 and below 1, got {confidence}")
     if confidence is not None and "mu" not in {output.name for output in model.method.outputs}:
         raise DataError(f"the method {model.method.name} has no sigma, so that it cannot say how sure it is")
+    if guarantee is not None:
+        check_guarantee(model, guarantee)
 
 
-def answer(model: Model, instances: Sequence[Item | Bad], confidence: float | None) -> Answer:
+def check_guarantee(model: Model, alpha: float) -> None:
+    """Refuse a level that a model cannot guarantee."""
+    if model.conformal is None:
+        raise DataError(
+            "the model has no conformal calibration: train it with --conformal 0.1, or use `gmlr calibrate` "
+            "with data that it was not made from"
+        )
+    if model.guarantees is None:
+        raise DataError("the guarantees were calibrated at other temperatures than those in use")
+    model.guarantees.limits(alpha)
+
+
+def answer(
+    model: Model,
+    instances: Sequence[Item | Bad],
+    confidence: float | None,
+    guarantee: float | None = None,
+) -> Answer:
     """The answer for one batch, by one call of the network."""
     good = [one for one in instances if isinstance(one, Item)]
     bad = [one for one in instances if isinstance(one, Bad)]
-    return Answer(bad, _predicted(model, good, confidence) if good else None)
+    return Answer(bad, _predicted(model, good, confidence, guarantee) if good else None)
 
 
 def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictions]:
@@ -123,15 +157,30 @@ def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictio
         yield found.predictions
 
 
-def _predicted(model: Model, items: list[Item], confidence: float | None) -> Predictions:
+def _predicted(
+    model: Model, items: list[Item], confidence: float | None, guarantee: float | None
+) -> Predictions:
     reading = model.read(torch.stack([item.value for item in items]), len(items))
     names = [item.name for item in items]
-    found = Prediction.from_reading(reading, model.labels, method=model.method.name, names=names)
+    found = Prediction.from_reading(
+        reading,
+        model.labels,
+        method=model.method.name,
+        names=names,
+        jnd=model.scale(),
+        conformal=model.guarantees,
+    )
     if found.raw is None:
         values = {"score": found.scores}
     else:
         values = {"significance": found.significance, "sigma": found.sigma}
     values["p_relevant"] = found.p_relevant
-    single = {name: table.astype(np.float32) for name, table in values.items()}
+    single: dict[str, npt.NDArray[Any]] = {name: table.astype(np.float32) for name, table in values.items()}
+    texts = None
+    if guarantee is not None:
+        promised = found.guaranteed(guarantee)
+        low, high = promised.rank_intervals
+        single |= {"in_set": promised.relevance_sets, "place_low": low, "place_high": high}
+        texts = promised.texts
     partial = None if confidence is None else found.partial_text(confidence)
-    return Predictions(names, found.orders, partial, found.ranks, single)
+    return Predictions(names, found.orders, partial, found.ranks, single, texts)

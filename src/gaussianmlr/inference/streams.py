@@ -5,32 +5,33 @@ Only one instance (or row group of a Parquet file) is in memory at a time.
 
 from __future__ import annotations
 
-import csv
-import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from torch import Tensor
 
-from gaussianmlr._utils.bounded import check_file, is_folder, lines_of, open_text
-from gaussianmlr._utils.extras import require
-from gaussianmlr._utils.strict_json import loads
+from gaussianmlr._utils.bounded import check_file, is_folder
 from gaussianmlr.data import Preprocess
-from gaussianmlr.data.inputs import Inputs, columns_of, read_row
+from gaussianmlr.data.columns import Unseen
+from gaussianmlr.data.inputs import Inputs, RowReader
 from gaussianmlr.data.readers.arrays import load_arrays
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, JSON_LINES, SEPARATORS, suffix_of
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.images import read_tensor
-from gaussianmlr.data.readers.manifests import locate
-from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.data.readers.layout import Layout
+from gaussianmlr.data.readers.manifests import IMAGE_SUFFIXES, image_column, locate
+from gaussianmlr.errors import DataError
+from gaussianmlr.inference.rows import STANDARD_INPUT, Row, check_suffix, read_rows
 
 __all__ = ["Bad", "Item", "Unread", "check", "located", "read", "stream"]
 
-STANDARD_INPUT = "-"
 _ARRAYS = (".npz", ".mat")
-_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
-_LONGEST = 1 << 24  # characters of a cell
+Say = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
 
 
 class Item(NamedTuple):
@@ -54,11 +55,14 @@ class Unread(NamedTuple):
     file: Path
 
 
-Row = tuple[str, Mapping[str, Any] | str]  # a name, and the cells or what is wrong with them
-
-
 def stream(
-    sources: Iterable[str | os.PathLike[str]], inputs: Inputs, standard_input: IO[str] | None = None
+    sources: Iterable[str | os.PathLike[str]],
+    inputs: Inputs,
+    standard_input: IO[str] | None = None,
+    tally: Unseen | None = None,
+    *,
+    layout: Layout | None = None,
+    say: Say = _silent,
 ) -> Iterator[Item | Bad]:
     r"""Every instance of the inputs in order; unusable ones with the reason.
 
@@ -66,12 +70,18 @@ def stream(
     ----------
     sources : iterable of str or path
         For a model of pictures: pictures, folders of them (with all below), manifests. For a model of
-        tables: CSV, TSV, JSON lines, Parquet, NPZ or MATLAB files. Or ``-``: rows on standard input, CSV
-        or JSON lines; for pictures, rows with the column ``image``.
+        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files. Or ``-``: rows on standard input,
+        CSV or JSON lines; for pictures, rows with the column ``image``.
     inputs : Inputs
         What the model takes.
     standard_input : text stream, optional
         The input of ``-``.
+    tally : Counter, optional
+        Counts cells of tables that no training row had, see `gaussianmlr.data.columns.unseen`.
+    layout : Layout, optional
+        The format of tables and their column of ids; found out if left out.
+    say : callable
+        Called with what was found out.
 
     Raises
     ------
@@ -87,7 +97,7 @@ def stream(
     Item(name='x', value=tensor([1., 2.]))
     Bad(name='y', reason="'two' in column 'b'; expected a number")
     """
-    for one in located(sources, inputs, standard_input):
+    for one in located(sources, inputs, standard_input, tally, layout=layout, say=say):
         yield read(one, inputs)
 
 
@@ -113,7 +123,13 @@ def check(sources: Iterable[str | os.PathLike[str]], inputs: Inputs) -> list[str
 
 
 def located(
-    sources: Iterable[str | os.PathLike[str]], inputs: Inputs, standard_input: IO[str] | None = None
+    sources: Iterable[str | os.PathLike[str]],
+    inputs: Inputs,
+    standard_input: IO[str] | None = None,
+    tally: Unseen | None = None,
+    *,
+    layout: Layout | None = None,
+    say: Say = _silent,
 ) -> Iterator[Item | Bad | Unread]:
     """Like `stream`, but pictures are not opened yet, so that instances are cheap to send.
 
@@ -126,12 +142,15 @@ def located(
     >>> [type(one).__name__ for one in found], found[0].file.name
     (['Unread'], 'a.png')
     """
-    chosen = check(sources, inputs)
+    chosen, layout = check(sources, inputs), layout or Layout()
     for source in chosen:
         if inputs["kind"] == "table":
-            yield from _table(source, inputs, standard_input, several=len(chosen) > 1)
+            prefix = f"{source}:" if len(chosen) > 1 else ""
+            reader = RowReader(inputs, tally)
+            rows = _rows_of(source, reader.columns, standard_input, layout, say)
+            yield from _table(reader, rows, prefix)
         else:
-            for name, file, trouble in _files(source, standard_input):
+            for name, file, trouble in _files(source, standard_input, layout, say):
                 yield Bad(name, trouble) if trouble else Unread(name, file)
 
 
@@ -153,24 +172,27 @@ def read(one: Item | Bad | Unread, inputs: Inputs) -> Item | Bad:
         return Bad(one.name, str(error).removeprefix(f"{one.file}: "))
 
 
-def _files(source: str, standard_input: IO[str] | None) -> Iterator[tuple[str, Path, str]]:
+def _files(
+    source: str, standard_input: IO[str] | None, layout: Layout, say: Say
+) -> Iterator[tuple[str, Path, str]]:
     path = Path(source)
     if source != STANDARD_INPUT and is_folder(path):
         for folder, below, names in os.walk(path):
             below.sort()
             for name in sorted(names):
-                if name.lower().endswith(_IMAGE_SUFFIXES) and not name.startswith("."):
+                if name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith("."):
                     file = Path(folder, name)
                     yield str(file), file, ""
     elif source == STANDARD_INPUT or suffix_of(path) in FRAME_SUFFIXES:
         folder_of_rows = Path() if source == STANDARD_INPUT else path.parent
-        for number, row in _rows(source, ["image"], standard_input):
+        column = (None if source == STANDARD_INPUT else image_column(path, layout)) or "image"
+        for number, row in read_rows(source, [column], standard_input, layout, say):
             if isinstance(row, str):
                 yield number, path, row
                 continue
-            value = row.get("image")
+            value = row.get(column)
             if not isinstance(value, str) or not value.strip():
-                yield number, path, "nothing in column 'image'; expected a path"
+                yield number, path, f"nothing in column {column!r}; expected a path"
                 continue
             # Standard input may name any file; a manifest only files below its folder.
             file, trouble = locate(folder_of_rows, value, allow_outside=source == STANDARD_INPUT)
@@ -179,19 +201,24 @@ def _files(source: str, standard_input: IO[str] | None) -> Iterator[tuple[str, P
         yield source, path, ""
 
 
-def _table(
-    source: str, inputs: Inputs, standard_input: IO[str] | None, several: bool
-) -> Iterator[Item | Bad]:
-    columns = columns_of(inputs)
-    prefix = f"{source}:" if several else ""
-    arrays = source != STANDARD_INPUT and suffix_of(Path(source)) in _ARRAYS
-    rows = _arrays(Path(source), columns) if arrays else _rows(source, columns, standard_input)
+def _rows_of(
+    source: str, columns: Sequence[str], standard_input: IO[str] | None, layout: Layout, say: Say
+) -> Iterator[Row]:
+    path = Path(source)
+    if source != STANDARD_INPUT:
+        if suffix_of(path) in _ARRAYS:
+            return _arrays(path, columns)
+        check_suffix(path, _ARRAYS)
+    return read_rows(source, columns, standard_input, layout, say)
+
+
+def _table(reader: RowReader, rows: Iterator[Row], prefix: str) -> Iterator[Item | Bad]:
     for name, row in rows:
         if isinstance(row, str):
             yield Bad(prefix + name, row)
             continue
         try:
-            yield Item(prefix + name, read_row(row, inputs))
+            yield Item(prefix + name, reader.tensor([reader.coded(row)])[0])
         except DataError as error:
             yield Bad(prefix + name, error.rows[0][1] if error.rows else str(error))
 
@@ -203,110 +230,3 @@ def _arrays(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         raise DataError(f"{path}: expected an array 'features' [N, {len(columns)}], got {shape}")
     for number, values in enumerate(features):
         yield str(number), dict(zip(columns, values.tolist()))
-
-
-def _rows(source: str, columns: Sequence[str], standard_input: IO[str] | None) -> Iterator[Row]:
-    """Rows and their names: the id, or the number."""
-    path = Path(source)
-    suffix = "" if source == STANDARD_INPUT else suffix_of(path)
-    if suffix == ".parquet":
-        yield from _parquet(path, columns)
-        return
-    if source != STANDARD_INPUT and suffix not in FRAME_SUFFIXES:
-        raise DataError(f"{path}: expected a table ({', '.join((*FRAME_SUFFIXES, *_ARRAYS))}) or '-'")
-    try:
-        if source == STANDARD_INPUT:
-            yield from _standard_rows(standard_input, columns)
-            return
-        with open_text(path, held=False) as text:
-            if suffix in JSON_LINES:
-                yield from _json_lines(lines_of(text, source))
-            else:
-                yield from _separated(text, SEPARATORS[suffix], source, columns)
-    except UnicodeDecodeError as error:
-        name = "standard input" if source == STANDARD_INPUT else source
-        raise DataError(f"{name}: byte {error.start} is not UTF-8; save the table as UTF-8") from None
-
-
-def _standard_rows(standard_input: IO[str] | None, columns: Sequence[str]) -> Iterator[Row]:
-    if standard_input is None:
-        raise DataError("'-' needs rows on standard input")
-    lines = lines_of(standard_input, "standard input")
-    first = next((line for line in lines if line.strip()), "")
-    lines = itertools.chain([first], lines) if first else iter(())
-    if first.lstrip("\ufeff \t").startswith("{"):
-        yield from _json_lines(lines)
-    else:
-        separator = "\t" if "\t" in first and "," not in first else ","
-        yield from _separated(lines, separator, "standard input", columns)
-
-
-def _separated(lines: Iterable[str], separator: str, source: str, columns: Sequence[str]) -> Iterator[Row]:
-    csv.field_size_limit(_LONGEST)
-    reader = csv.reader(lines, delimiter=separator)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-    except csv.Error as error:
-        raise DataError(f"{source}: the header cannot be read: {error}") from None
-    if header:
-        header[0] = header[0].removeprefix("\ufeff")
-    if missing := [column for column in columns if column not in header]:
-        raise DataError(f"{source}: no columns {shorten(missing)}; it has {shorten(header)}")
-    twice = sorted({name for name in columns if header.count(name) > 1})
-    if twice:
-        raise DataError(f"{source}: columns must differ, but {shorten(twice)} occur more than once")
-    number = 0
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(f"{source}: cannot be read after row {number - 1}: {error}") from None
-        if not cells:
-            continue
-        if len(cells) == len(header):
-            row = dict(zip(header, cells))
-            yield row.get("id") or str(number), row
-        else:
-            yield str(number), f"{len(cells)} cells; expected {len(header)}, as in the header"
-        number += 1
-
-
-def _json_lines(lines: Iterable[str]) -> Iterator[Row]:
-    number = 0
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            row = loads(line.lstrip("\ufeff"))
-        except ValueError as error:
-            yield str(number), f"{shorten(line.strip())} is not JSON: {error}"
-        else:
-            named = isinstance(row, dict)
-            wrong = f"{shorten(row)}; expected an object, {{...}}"
-            yield str(row.get("id", number)) if named else str(number), row if named else wrong
-        number += 1
-
-
-def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    require("Parquet", "pyarrow")
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            if missing := [column for column in columns if column not in names]:
-                raise DataError(f"{path}: no columns {shorten(missing)}; it has {shorten(names)}")
-            wanted = [*columns, *(["id"] if "id" in names else [])]
-            number = 0
-            for group in range(file.num_row_groups):
-                # One group at a time, to bound the memory.
-                for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=wanted):
-                    for row in batch.to_pylist():
-                        yield str(row.get("id", number)), row
-                        number += 1
-    except DataError:
-        raise
-    except Exception as error:  # a damaged file can make pyarrow raise anything
-        raise DataError(f"{path}: cannot be read as parquet: {error}") from None

@@ -12,6 +12,7 @@ from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr._utils.tables import csv_lines
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.predict import Predictions
+from gaussianmlr.orders.grammar import shown
 
 __all__ = ["FORMATS", "Writer", "format_of", "make_writer"]
 
@@ -51,7 +52,7 @@ class Writer(ABC):
 
 
 class TextWriter(Writer):
-    """One line per instance: name, order and, if a confidence was given, the certain part of the order."""
+    """One line per instance: name, order and, if asked for, the certain and the guaranteed part of it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
@@ -59,8 +60,9 @@ class TextWriter(Writer):
     def write(self, found: Predictions) -> None:
         """Write a batch."""
         for index, name in enumerate(found.names):
-            parts = [name, found.orders[index], *([found.partial[index]] if found.partial else [])]
-            self.stream.write("\t".join(parts) + "\n")
+            orders = [found.orders[index], *([found.partial[index]] if found.partial else [])]
+            orders += [found.guaranteed[index]] if found.guaranteed else []
+            self.stream.write("\t".join([name, *map(shown, orders)]) + "\n")
         self.stream.flush()
 
 
@@ -76,6 +78,8 @@ class JsonWriter(Writer):
             row: dict[str, Any] = {"name": name, "order": found.orders[index]}
             if found.partial is not None:
                 row["partial"] = found.partial[index]
+            if found.guaranteed is not None:
+                row["guaranteed"] = found.guaranteed[index]
             row["labels"] = {
                 label: {
                     "rank": int(found.ranks[index, place]),
@@ -147,6 +151,8 @@ def columns(found: Predictions, labels: Sequence[str]) -> dict[str, Any]:
     table: dict[str, Any] = {"name": found.names, "order": found.orders}
     if found.partial is not None:
         table["partial"] = found.partial
+    if found.guaranteed is not None:
+        table["guaranteed"] = found.guaranteed
     numbers: dict[str, Any] = {"rank": found.ranks, **found.values}
     for key, values in numbers.items():
         table |= {f"{key}:{label}": values[:, place] for place, label in enumerate(labels)}
@@ -154,8 +160,10 @@ def columns(found: Predictions, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """As many digits as a single-precision number has; texts and whole numbers as they are."""
-    return float(f"{value:.7g}") if hasattr(value, "dtype") and value.dtype.kind == "f" else value
+    """As many digits as a single-precision number has; texts, whole numbers and booleans as they are."""
+    if not hasattr(value, "dtype"):
+        return value
+    return float(f"{value:.7g}") if value.dtype.kind == "f" else value.item()
 
 
 def make_writer(

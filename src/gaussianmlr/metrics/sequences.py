@@ -118,6 +118,7 @@ def spread(scores: Floats, significance: Floats) -> dict[str, Any]:
     return {
         "means": [round(float(value), 4) for value in means],
         "stds": [round(float(value), 4) for value in stds],
+        "medians": [round(float(value), 4) for value in np.median(scores, axis=0)],
         "overlaps": [round(value, 4) for value in shared],
         "overlap": round(float(np.mean(shared)), 4),
         "linearity": round(correlation(scores.ravel(), significance.ravel()), 4),

@@ -11,6 +11,7 @@ from gaussianmlr._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gaussianmlr.model.calibration import Calibration
+    from gaussianmlr.model.guarantees import Conformal, Guaranteed
     from gaussianmlr.model.model import Model, build, join, load, read_config
     from gaussianmlr.model.prediction import Prediction
     from gaussianmlr.model.presets import preset
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Calibration": "calibration",
+    "Conformal": "guarantees",
+    "Guaranteed": "guarantees",
     "Model": "model",
     "Prediction": "prediction",
     "Recipe": "recipe",
@@ -30,6 +33,8 @@ _HOMES = {
 
 __all__ = [
     "Calibration",
+    "Conformal",
+    "Guaranteed",
     "Model",
     "Prediction",
     "Recipe",

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr.data.loading import Batch, RankedSet, batches
+from gaussianmlr.data.loading import Batch, RankedSet, batches, fetch
 from gaussianmlr.methods import Method, Reading
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model.calibration import Calibration, compare
 from gaussianmlr.model.model import Model
+from gaussianmlr.model.quick import quickened
+from gaussianmlr.nn.backbones.converted import FEWEST
+from gaussianmlr.nn.ensembles import one_of
+from gaussianmlr.nn.work import evaluating
 
 __all__ = ["evaluate", "evaluate_calibration", "evaluate_methods", "measure", "outputs", "read", "readings"]
 
 Progress = Callable[[int, int], None]
 _SAMPLE = 5_000  # instances kept for calibration: two numbers need no more
-
-
-@contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
-    """Evaluation mode; at the end every module returns to the mode it was in."""
-    modes = [(module, module.training) for module in network.modules()]
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 @torch.no_grad()
@@ -75,7 +66,7 @@ def outputs(
     [[4, 3], [1, 3]]
     """
     order = torch.arange(len(data)) if rows is None else rows
-    device = next(network.parameters()).device
+    device = one_of(network).device
     done = 0
     with evaluating(network):
         for batch in batches(data, order, batch_size, rank=rank, world=world, workers=workers):
@@ -90,9 +81,14 @@ def readings(
     model: Model, data: RankedSet, batch_size: int = 256, *, calibrated: bool = False, **options: Any
 ) -> Iterator[tuple[Reading, Tensor]]:
     """What a model says of each batch, and the true ranks, both in main memory; options as of `outputs`."""
+    rows = options.get("rows")
+    some = torch.arange(len(data)) if rows is None else rows
+    reader = model
+    if len(some) >= FEWEST:
+        reader = quickened(model, fetch(data, some[:8].tolist())[0])
 
     def forward(inputs: Tensor) -> Reading:
-        return model.read(inputs, batch_size, calibrated=calibrated)
+        return reader.read(inputs, batch_size, calibrated=calibrated)
 
     for reading, batch in outputs(model.network, data, batch_size, forward=forward, **options):
         yield reading, batch.ranks
@@ -133,13 +129,16 @@ class Measured(NamedTuple):
     truth: Tensor
 
 
-def measure(model: Model, data: RankedSet, batch_size: int = 256, workers: int = 0) -> Measured:
+def measure(
+    model: Model, data: RankedSet, batch_size: int = 256, workers: int = 0, progress: Progress | None = None
+) -> Measured:
     """Metrics of a model and an evenly spaced sample of up to 5,000 readings, from one pass over the data."""
     some = torch.zeros(len(data), dtype=torch.bool)
     some[torch.linspace(0, len(data) - 1, min(len(data), _SAMPLE)).round().long()] = True
     measures, kept, truth = PaperMetrics(), [], []
     masks = torch.split(some, batch_size)
-    for (reading, ranks), mask in zip(readings(model, data, batch_size, workers=workers), masks):
+    found = readings(model, data, batch_size, workers=workers, progress=progress)
+    for (reading, ranks), mask in zip(found, masks):
         measures.update(reading.scores.float(), ranks)
         kept.append(reading.rows(mask))
         truth.append(ranks[mask])
@@ -157,7 +156,7 @@ def calibration_errors(
 
 
 def evaluate_calibration(
-    model: Model, data: RankedSet, batch_size: int = 256
+    model: Model, data: RankedSet, batch_size: int = 256, *, progress: Progress | None = None
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """The metrics of `evaluate`, and expected calibration errors before and after calibration.
 
@@ -173,6 +172,8 @@ def evaluate_calibration(
         Instances that it was neither trained nor calibrated on.
     batch_size : int
         Instances per batch.
+    progress : callable, optional
+        Called with the numbers of finished and of all instances.
 
     Examples
     --------
@@ -185,5 +186,5 @@ def evaluate_calibration(
     >>> {what: sorted(errors) for what, errors in evaluate_calibration(model, data)[1].items()}
     {'relevance': ['after', 'before'], 'pairs': ['after', 'before']}
     """
-    metrics, reading, truth = measure(model, data, batch_size)
+    metrics, reading, truth = measure(model, data, batch_size, progress=progress)
     return metrics, calibration_errors(reading, truth, model.calibration or Calibration())

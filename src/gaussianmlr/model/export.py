@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import os
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +19,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method
 from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.model import Model
+from gaussianmlr.nn.backbones.converted import hushed
 
 __all__ = ["OUTPUTS", "export_onnx"]
 
@@ -106,7 +103,7 @@ def _trial(inputs: Inputs, count: int) -> Tensor:
 
 
 def _converted(reader: nn.Module, trial: Tensor, names: list[str]) -> Any:
-    with _hushed():
+    with hushed():
         try:
             program = torch.onnx.export(
                 reader,
@@ -139,17 +136,3 @@ def _compared(data: bytes, trial: Tensor, wanted: dict[str, Tensor]) -> dict[str
         name: float(np.max(np.abs(there - here.numpy()) / np.maximum(1.0, np.abs(here.numpy()))))
         for (name, here), there in zip(wanted.items(), found)
     }
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """What the exporter says of its own parts is of no use to people."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

@@ -7,16 +7,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from gaussianmlr._utils import trust
+from gaussianmlr._utils.display import NAMES
 from gaussianmlr._utils.files import aside, write_text
 from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr._utils.provenance import versions
 from gaussianmlr._utils.strict_json import read_json
+from gaussianmlr._utils.threads import threads_for
 from gaussianmlr._version import __version__
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import as_input, as_tensor
@@ -25,17 +27,23 @@ from gaussianmlr.methods import Method, Reading, make
 from gaussianmlr.methods import register as register_method
 from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
+from gaussianmlr.model.guarantees import Conformal, temperatures_of
+from gaussianmlr.model.network import build, built_of
 from gaussianmlr.model.recipe import Recipe
-from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, check_inputs, digest_of, read_config
-from gaussianmlr.nn import backbones
-from gaussianmlr.nn.network import Ensemble, Network, make_network
+from gaussianmlr.model.scale import JndScale, mean_scale
+from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, digest_of, read_config
+from gaussianmlr.model.trees import read_trees, write_trees
+from gaussianmlr.nn.ensembles import members_of, one_of, parts_of, put_together
+from gaussianmlr.nn.network import Ensemble, Network
+from gaussianmlr.nn.trees import Trees
+from gaussianmlr.nn.work import work_of
+from gaussianmlr.orders import to_ranks
 
 if TYPE_CHECKING:
     from gaussianmlr.model.prediction import Prediction
 
 __all__ = ["Model", "build", "join", "load", "read_config"]
 
-_KINDS = {"image": "pictures", "table": "rows of numbers"}
 _WEIGHTS, _CARD = "model.safetensors", "README.md"
 
 
@@ -45,8 +53,8 @@ class Model:
 
     Attributes
     ----------
-    network : Network or Ensemble
-        Backbone and head, or several of them.
+    network : Network, Ensemble or Trees
+        Backbone and head; several of them; boosted trees; or networks and trees.
     method : Method
         Reads the outputs of the network.
     labels : tuple of str
@@ -59,6 +67,10 @@ class Model:
         Versions, data fingerprint, metrics, images seen.
     calibration : Calibration or None
         Temperatures applied to every reading; None for none.
+    jnd : JndScale or None
+        Scale of just noticeable differences, for methods with sigma.
+    conformal : Conformal or None
+        Calibration scores behind `Prediction.guaranteed`; None for none.
 
     Examples
     --------
@@ -71,18 +83,32 @@ class Model:
     torch.Size([2, 3])
     """
 
-    network: Network | Ensemble
+    network: Network | Ensemble | Trees
     method: Method
     labels: tuple[str, ...]
     recipe: Recipe
     inputs: Inputs
     about: dict[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
+    jnd: JndScale | None = None
+    conformal: Conformal | None = None
 
     @property
     def members(self) -> int:
-        """Number of networks that are averaged."""
-        return len(self.network.members) if isinstance(self.network, Ensemble) else 1
+        """Number of networks, and of members of boosted trees, that are averaged."""
+        networks, trees = parts_of(self.network)
+        return len(networks) + (0 if trees is None else trees.members)
+
+    @property
+    def kind(self) -> Literal["network", "trees", "both"]:
+        """What the model is made of."""
+        networks, trees = parts_of(self.network)
+        return "network" if trees is None else "both" if networks else "trees"
+
+    @property
+    def trees(self) -> Trees | None:
+        """The boosted trees of the model, if it has any."""
+        return parts_of(self.network)[1]
 
     @torch.no_grad()
     def read(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Reading:
@@ -98,14 +124,16 @@ class Model:
             Whether to apply the temperatures of `calibration` to probabilities and sigma.
         """
         x = as_tensor(inputs)
-        device = next(self.network.parameters()).device
+        device = one_of(self.network).device
         self.network.eval()
-        parts = [
-            self.method.read(self._outputs(x[start : start + batch_size].to(device)))
-            for start in range(0, len(x), batch_size)
-        ]
-        if not parts:
+        if not len(x):
             raise DataError("expected at least one input, got none")
+        work = work_of(self.network, x[:1].to(device), self._outputs)
+        with threads_for(work * min(len(x), batch_size)):
+            parts = [
+                self.method.read(self._outputs(x[start : start + batch_size].to(device)))
+                for start in range(0, len(x), batch_size)
+            ]
         reading = Reading.join(parts)
         return self.calibration.apply(reading) if calibrated and self.calibration else reading
 
@@ -114,10 +142,46 @@ class Model:
         from gaussianmlr.model.prediction import Prediction
 
         reading = self.read(inputs, batch_size, calibrated=calibrated)
-        return Prediction.from_reading(reading, self.labels, method=self.method.name)
+        return Prediction.from_reading(
+            reading,
+            self.labels,
+            method=self.method.name,
+            jnd=self.scale(calibrated=calibrated),
+            conformal=self.guarantees if calibrated else None,
+        )
+
+    def scale(self, *, calibrated: bool = True) -> JndScale | None:
+        """The scale of just noticeable differences, for readings with or without the temperatures."""
+        if self.jnd is None or self.calibration is None or calibrated:
+            return self.jnd
+        return self.jnd.stretched(self.calibration.pairs)
+
+    @property
+    def guarantees(self) -> Conformal | None:
+        """The conformal calibration, if it was made at the temperatures that the model has now."""
+        known = self.conformal
+        same = known is not None and known.temperatures == temperatures_of(self.calibration)
+        return known if same else None
+
+    def calibrate_conformal(self, inputs: Any, orders: Any, batch_size: int = 256) -> Conformal:
+        """Calibrate the guarantees of `Prediction.guaranteed`, and keep them with the model.
+
+        Parameters
+        ----------
+        inputs : array or tensor
+            As of `read`: rows that neither training, epoch choice nor temperatures saw.
+        orders : orders
+            Their true orders, in any form that `gaussianmlr.to_ranks` takes.
+        batch_size : int
+            Inputs per batch.
+        """
+        ranks = to_ranks(orders, self.labels).ranks
+        found = Conformal.fit(self.predict(inputs, batch_size), ranks, temperatures_of(self.calibration))
+        self.conformal = found
+        return found
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
-        kind = next(self.network.parameters()).dtype
+        kind = one_of(self.network).dtype
         outputs: dict[str, Tensor] = self.network(x.double() if kind == torch.float64 else as_input(x))
         return outputs
 
@@ -154,19 +218,24 @@ class Model:
         state = self.network.state_dict()
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         save_file(weights, folder / _WEIGHTS)
+        networks, trees = parts_of(self.network)
         config = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": 1 if trees is None else FORMAT_VERSION,  # networks are read by older versions
             "weights_sha256": sha256(folder / _WEIGHTS),
             "method": self.method.name,
             "labels": list(self.labels),
-            "members": self.members,
+            "members": len(networks),
+            **({} if trees is None else {"trees_sha256": write_trees(trees, folder)}),
             "inputs": self.inputs,
             "recipe": self.recipe.to_dict(),
             "calibration": None if self.calibration is None else vars(self.calibration),
+            **({} if self.jnd is None else {"jnd": vars(self.jnd)}),
             "about": self.about,
             "versions": versions(),
         }
+        if self.conformal is not None:
+            config["conformal"] = self.conformal.to_dict()
         for _ in range(2):  # the second time with the checksum of the first
             write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
             config = read_json(folder / CONFIG)
@@ -179,7 +248,7 @@ class Model:
         metrics = self.about.get("metrics", {})
         more = " ..." if len(self.labels) > 30 else ""
         lines = [
-            f"# {self.method.name} ({self.method.supervision}) on {self.recipe.backbone}",
+            f"# {self.method.name} ({self.method.supervision}) on {self._made_of()}",
             "",
             f"A multi-label ranking model of gaussianmlr {__version__}, {parameters:,} parameters.",
             "",
@@ -190,58 +259,23 @@ class Model:
         if self.calibration is not None:
             one, other = self.calibration.relevance, self.calibration.pairs
             lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
+        if self.conformal is not None:
+            lines.append(f"- Guarantees: calibrated on {self.conformal.rows:,} rows")
         if metrics:
             where = self.about.get("measured_on", "validation")
-            lines += ["", f"Measured on {where} data:", "", "| metric | value |", "| --- | --- |"]
-            lines += [f"| {name} | {value:.4f} |" for name, value in metrics.items()]
+            lines += ["", f"Measured on {where} data, in percent:", "", "| metric | value |", "| --- | --- |"]
+            lines += [f"| {NAMES.get(name, name)} | {100 * value:.2f} |" for name, value in metrics.items()]
         ending = f"Load it with `gaussianmlr.load(FOLDER)`; the recipe is in `{CONFIG}`."
         return "\n".join([*lines, "", ending, ""])
 
     def __repr__(self) -> str:
         return (
-            f"Model({self.method.name} {self.method.supervision}, {self.recipe.backbone}, "
+            f"Model({self.method.name} {self.method.supervision}, {self._made_of()}, "
             f"{len(self.labels)} labels, {self.inputs.get('kind', 'unknown')} inputs)"
         )
 
-
-def build(
-    recipe: Recipe, labels: int, inputs: Inputs, backbone: nn.Module | None = None
-) -> tuple[Network, Method]:
-    """The network and the method of a recipe.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Names and settings.
-    labels : int
-        Number of labels.
-    inputs : Inputs
-        Description of the inputs.
-    backbone : nn.Module, optional
-        A backbone of your own, in place of the recipe's.
-
-    Examples
-    --------
-    >>> network, method = build(Recipe(backbone="mlp"), 3, {"kind": "table", "channels": 2})
-    >>> {name: tuple(output.shape) for name, output in network(torch.zeros(5, 2)).items()}
-    {'mu': (5, 3), 'logvar': (5, 3)}
-    """
-    check_inputs(inputs)
-    method = make(recipe.method, **recipe.method_settings)
-    settings = dict(recipe.backbone_settings)
-    if backbone is not None and not isinstance(backbone, backbones.Backbone):
-        settings = {"kind": inputs["kind"], "size": inputs.get("size", [224])[0], **settings}
-    channels = inputs["channels"]
-    made = backbones.make(recipe.backbone if backbone is None else backbone, channels=channels, **settings)
-    if made.inputs.kind != inputs["kind"]:
-        taken, given = (_KINDS[kind] for kind in (made.inputs.kind, inputs["kind"]))
-        raise DataError(f"the backbone {recipe.backbone!r} takes {taken}, but the data are {given}")
-    head = recipe.head if recipe.head != "auto" else ("tokens" if made.is_map else "linear")
-    network = make_network(
-        method, labels=labels, channels=channels, backbone=made, head=head, head_settings=recipe.head_settings
-    )
-    backbones.freeze(made, recipe.freeze)
-    return network, method
+    def _made_of(self) -> str:
+        return built_of(self.recipe.backbone, self.kind)
 
 
 def load(
@@ -250,7 +284,7 @@ def load(
     """Load a model from its folder. The folder is data: no code is imported because a file names it.
 
     Known are the methods and backbones of this package, entry points of installed packages in
-    the groups ``gaussianmlr.methods`` and ``gaussianmlr.nn.backbones``, and what you registered.
+    the groups ``gaussianmlr.methods`` and ``gaussianmlr.backbones``, and what you registered.
 
     Parameters
     ----------
@@ -293,13 +327,14 @@ def load(
     offline = checked_recipe(recipe, file, own=backbone is not None)
     sizes = sizes_of(folder / _WEIGHTS, config["weights_sha256"])
     labels, inputs, members = tuple(config["labels"]), config["inputs"], config["members"]
-    if members > 1 and backbone is not None:
-        raise DataError("a backbone of your own fits one network, but this model has several")
+    if members != 1 and backbone is not None:
+        raise DataError("a backbone of your own fits one network, but this model has several, or none")
+    trees = read_trees(folder, config["trees_sha256"], len(labels), inputs)
     try:
         with bounded(*sizes):
-            made = [build(offline, len(labels), inputs, backbone) for _ in range(members)]
-        method = made[0][1]
-        network = Ensemble([one for one, _ in made]) if members > 1 else made[0][0]
+            made = [build(offline, len(labels), inputs, backbone)[0] for _ in range(members)]
+        method = make(offline.method, **offline.method_settings)
+        network = put_together([*made, *trees])
         network.load_state_dict(load_file(folder / _WEIGHTS))
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
@@ -314,7 +349,10 @@ def load(
     temperatures = config["calibration"]
     about = {**config["about"], "versions": config["versions"]}
     calibration = None if temperatures is None else Calibration(**temperatures)
-    return Model(network, method, labels, recipe, inputs, about, calibration)
+    jnd = JndScale(**config["jnd"]) if config["jnd"] else None
+    scores = config["conformal"]
+    conformal = None if scores is None else Conformal.from_dict(scores)
+    return Model(network, method, labels, recipe, inputs, about, calibration, jnd, conformal)
 
 
 def join(models: Sequence[Model]) -> Model:
@@ -339,12 +377,14 @@ def join(models: Sequence[Model]) -> Model:
     if len(known) == len(models):  # temperatures multiply, so their mean is the geometric one
         relevance = math.prod(one.relevance for one in known) ** (1 / len(known))
         calibration = Calibration(relevance, math.prod(one.pairs for one in known) ** (1 / len(known)))
+    scales = [model.jnd for model in models if model.jnd is not None]
     return Model(
-        Ensemble([model.network for model in models]),
+        put_together([one for model in models for one in members_of(model.network)]),
         first.method,
         first.labels,
         first.recipe,
         first.inputs,
         {**about, "images": images, "seconds": seconds},
         calibration,
+        mean_scale(scales) if len(scales) == len(models) else None,
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gaussianmlr.orders.grammar import shown as show
+
 if TYPE_CHECKING:
     from gaussianmlr.model.prediction import Prediction
 
@@ -21,7 +23,7 @@ def table(title: str, shown: Prediction, rest: str) -> str:
     for name, order, scores, chances in zip(shown.names, shown.orders, shown.scores, shown.p_relevant):
         best = np.argsort(-scores, kind="stable")[:_LABELS]
         chips = " ".join(_chip(shown.labels[label], chances[label]) for label in best)
-        cells = (html.escape(str(name)), html.escape(order) or "<i>no label</i>", chips)
+        cells = (html.escape(str(name)), html.escape(show(order)), chips)
         rows.append("<tr>" + "".join(f"<td {_CELL}>{cell}</td>" for cell in cells) + "</tr>")
     header = "".join(f"<th {_CELL}>{text}</th>" for text in _HEADER)
     body = f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,23 @@ from gaussianmlr._utils.arrays import BoolArray, FloatArray, array, beside, fixe
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.methods.base import Reading
+from gaussianmlr.model.guarantees import Conformal, Guaranteed
+from gaussianmlr.model.tables import dict_of, frame_of
 from gaussianmlr.normal.gaussians import central_interval
 from gaussianmlr.orders import check_labels, densify, to_lists, to_text
+from gaussianmlr.orders.grammar import shown
 from gaussianmlr.orders.partial import partial_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gaussianmlr.model.calibration import Calibration
+    from gaussianmlr.model.scale import JndScale
 
-__all__ = ["Interval", "Prediction", "Significances"]
+__all__ = ["Interval", "Prediction", "Scale", "Significances"]
 
 IntArray = npt.NDArray[np.int64]
+Scale = Literal["jnd", "canonical", "raw"]
 
 _SHOWN = 8
 _REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
@@ -72,6 +77,13 @@ class Prediction:
         Name of the method, for messages.
     names : tuple
         Names of the instances, 0 to N - 1 where none were given.
+    jnd : JndScale or None
+        The scale of just noticeable differences that the model was given after training.
+    scale : {"jnd", "canonical", "raw"}
+        The scale of `significance` and `sigma`: ``"jnd"`` where the model has it, else ``"canonical"``;
+        `rescaled` changes it. Nothing else depends on it.
+    conformal : Conformal or None
+        The calibration behind `guaranteed`, of models that have one.
 
     Examples
     --------
@@ -98,6 +110,9 @@ class Prediction:
     raw: Significances | None = None
     method: str = ""
     names: tuple[Any, ...] = ()
+    jnd: JndScale | None = None
+    scale: Scale | None = None
+    conformal: Conformal | None = None
 
     def __post_init__(self) -> None:
         scores, chances = matrix(self.scores, "scores"), matrix(self.p_relevant, "p_relevant")
@@ -119,7 +134,7 @@ class Prediction:
         if raw is not None:
             refuse(raw.sigma <= 0, raw.sigma, "sigma", "a number above 0")
         fields = {"scores": fixed(scores), "p_relevant": fixed(beside(scores, chances)), "labels": labels}
-        fields |= {"raw": raw and Significances(*map(fixed, raw)), "names": names}
+        fields |= {"raw": raw and Significances(*map(fixed, raw)), "names": names, "scale": self._scale(raw)}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -132,6 +147,8 @@ class Prediction:
         method: str = "",
         calibration: Calibration | None = None,
         names: Iterable[Any] = (),
+        jnd: JndScale | None = None,
+        conformal: Conformal | None = None,
     ) -> Prediction:
         """A prediction from what a method's `read` gives.
 
@@ -147,6 +164,10 @@ class Prediction:
             Temperatures to apply; what `Model.read` gives has those of its model already.
         names : iterable, optional
             Names of the instances.
+        jnd : JndScale, optional
+            The model's scale of just noticeable differences.
+        conformal : Conformal, optional
+            The calibration behind `guaranteed`, made at the same temperatures.
 
         Examples
         --------
@@ -162,7 +183,54 @@ class Prediction:
         if reading.mu is not None and reading.sigma is not None:
             raw = Significances(array(reading.mu), array(reading.sigma))
         known = tuple(str(label) for label in labels)
-        return cls(array(reading.scores), array(reading.p_relevant), known, raw, method, tuple(names))
+        return cls(
+            array(reading.scores),
+            array(reading.p_relevant),
+            known,
+            raw,
+            method,
+            tuple(names),
+            jnd=jnd,
+            conformal=conformal,
+        )
+
+    def _scale(self, raw: Significances | None) -> Scale | None:
+        """The scale that was asked for, if there is one; else the default."""
+        if raw is None:
+            return None
+        if self.scale is None:
+            return "canonical" if self.jnd is None else "jnd"
+        if self.scale not in ("jnd", "canonical", "raw"):
+            raise DataError(f"scale is 'jnd', 'canonical' or 'raw', not {self.scale!r}")
+        if self.scale == "jnd" and self.jnd is None:
+            raise DataError(
+                "this model has no scale of just noticeable differences: it was trained without validation "
+                "data, with jnd=false, or by an older version; 'canonical' and 'raw' are there"
+            )
+        return self.scale
+
+    def rescaled(self, scale: Scale) -> Prediction:
+        """The prediction with `significance` and `sigma` on another scale; for methods with sigma.
+
+        Parameters
+        ----------
+        scale : {"jnd", "canonical", "raw"}
+            ``"jnd"``: a difference of one is ordered correctly 84 times in 100, see
+            `gaussianmlr.model.scale.JndScale`. ``"canonical"``: sigmas have the geometric mean 1 in every
+            instance (`normal.canonical`). ``"raw"``: as the network gives them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gaussianmlr.model.scale import JndScale
+        >>> raw = Significances(np.array([[6.0, -4.0]]), np.array([[2.0, 2.0]]))
+        >>> scale, sure = JndScale([0.0], [0.0]), np.array([[0.99, 0.02]])
+        >>> one = Prediction(raw.mu, sure, ("sky", "sea"), raw, jnd=scale)
+        >>> one.scale, one.significance.round(2), one.rescaled("canonical").significance
+        ('jnd', array([[ 2.12, -1.41]]), array([[ 3., -2.]]))
+        """
+        self._law()
+        return replace(self, scale=scale)
 
     @cached_property
     def ranks(self) -> IntArray:
@@ -184,15 +252,23 @@ class Prediction:
         mu, sigma = normal.canonical(*self._law())
         return Significances(fixed(mu.numpy()), fixed(sigma.numpy()))
 
+    @cached_property
+    def _scaled(self) -> Significances:
+        if self.scale == "raw" and self.raw is not None:
+            return self.raw
+        if self.scale == "jnd" and self.jnd is not None:
+            return Significances(*map(fixed, self.jnd.apply(*self._canonical)))
+        return self._canonical
+
     @property
     def significance(self) -> FloatArray:
-        """Mean significances [N, K] in the canonical gauge (`normal.canonical`), comparable."""
-        return self._canonical.mu
+        """Mean significances [N, K], comparable between instances; see `scale`."""
+        return self._scaled.mu
 
     @property
     def sigma(self) -> FloatArray:
-        """Standard deviations [N, K] of the significances, in the canonical gauge."""
-        return self._canonical.sigma
+        """Standard deviations [N, K] of the significances, on the same scale."""
+        return self._scaled.sigma
 
     @cached_property
     def p_above(self) -> FloatArray:
@@ -249,6 +325,24 @@ class Prediction:
             for above, chances, scores in parts
         ]
 
+    def guaranteed(self, alpha: float = 0.1) -> Guaranteed:
+        """Relevance sets, rank intervals and partial orders that hold whatever the model is like.
+
+        For models with a conformal calibration: trained with ``conformal=0.1``, or calibrated by
+        `Model.calibrate_conformal`.
+
+        Parameters
+        ----------
+        alpha : float
+            The share of errors to allow, up to 0.5; it needs at least 1/alpha - 1 calibration rows.
+        """
+        if self.conformal is None:
+            raise DataError(
+                "these predictions have no conformal calibration: train with conformal=0.1, or use "
+                "model.calibrate_conformal on rows that the model was not made from"
+            )
+        return Guaranteed(self, self.conformal, alpha)
+
     def to_frame(self, *more: str, confidence: float | None = None) -> pd.DataFrame:
         """A tidy pandas frame, one row per instance and label.
 
@@ -267,15 +361,7 @@ class Prediction:
         0         0     a     1    2.0         0.9
         1         0     b     0   -1.0         0.2
         """
-        import pandas as pd
-
-        count, width = self.scores.shape
-        table: dict[str, Any] = {
-            "instance": np.repeat(pd.Index(self.names, dtype=object if count == 0 else None), width),
-            "label": np.tile(np.array(self.labels, dtype=object), count),
-        }
-        table |= {name: values.ravel() for name, values in self._columns(more, confidence).items()}
-        return pd.DataFrame(table)
+        return frame_of(self, more, confidence)
 
     def to_json(self, *more: str, confidence: float | None = None, indent: int | None = None) -> str:
         """JSON with method, labels and, for each instance, its name, order and the columns of `to_frame`.
@@ -298,30 +384,7 @@ class Prediction:
         >>> Prediction(np.array([[2.0]]), np.array([[0.9]]), ("a",), method="br").to_dict()["instances"]
         [{'name': 0, 'order': 'a', 'labels': {'a': {'rank': 1, 'score': 2.0, 'p_relevant': 0.9}}}]
         """
-        columns = {name: values.tolist() for name, values in self._columns(more, confidence).items()}
-        partial = [] if confidence is None else self.partial_text(confidence)
-        instances = []
-        for row, (name, order) in enumerate(zip(self.names or (), self.orders)):
-            labels = {
-                label: {key: values[row][place] for key, values in columns.items()}
-                for place, label in enumerate(self.labels)
-            }
-            sure = {"partial": partial[row]} if partial else {}
-            instances.append({"name": _plain(name), "order": order, **sure, "labels": labels})
-        return {"method": self.method, "labels": list(self.labels), "instances": instances}
-
-    def _columns(self, more: Sequence[str], confidence: float | None) -> dict[str, npt.NDArray[Any]]:
-        found: dict[str, npt.NDArray[Any]] = {"rank": self.ranks, "score": self.scores}
-        if self.raw is not None:
-            found |= {"significance": self.significance, "sigma": self.sigma}
-        found["p_relevant"] = self.p_relevant
-        for name in more:
-            if name not in ("p_first", "expected_rank"):
-                raise DataError(f"no column {name!r}; further ones are 'p_first' and 'expected_rank'")
-            found[name] = getattr(self, name)
-        if confidence is not None:
-            found["rank_low"], found["rank_high"] = self.rank_interval(confidence)
-        return found
+        return dict_of(self, more, confidence)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -342,17 +405,16 @@ class Prediction:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prediction):
             return NotImplemented
-        same = (self.labels, self.method, self.names) == (other.labels, other.method, other.names)
+        of = ("labels", "method", "names", "jnd", "scale", "conformal")
+        same = all(getattr(self, name) == getattr(other, name) for name in of)
         mine, others = ((one.scores, one.p_relevant, *(one.raw or ())) for one in (self, other))
         return same and len(mine) == len(others) and all(map(np.array_equal, mine, others))
 
     __hash__ = None  # type: ignore[assignment]  # arrays have none
 
     def __repr__(self) -> str:
-        shown = [
-            f"  {name}  {order or '(no label)'}" for name, order in zip(self._head.names, self._head.orders)
-        ]
-        return "\n".join([self._title, *shown, *([f"  {self._rest}"] if self._rest else [])])
+        lines = [f"  {name}  {shown(order)}" for name, order in zip(self._head.names, self._head.orders)]
+        return "\n".join([self._title, *lines, *([f"  {self._rest}"] if self._rest else [])])
 
     def _repr_html_(self) -> str:
         from gaussianmlr.model.notebook import table
@@ -387,10 +449,3 @@ class Prediction:
 
 def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
-def _plain(name: Any) -> Any:
-    """A name as JSON knows it: whole numbers and texts; anything else as its text."""
-    if isinstance(name, np.integer):
-        return int(name)
-    return name if isinstance(name, str | int) and not isinstance(name, np.generic) else str(name)

@@ -29,6 +29,7 @@ _LIMITS: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("epochs", "batch_size", "accumulate", "decay_every"), lambda value: value >= 1, "1 or more"),
     (("rate", "backbone_rate", "decay"), lambda value: value > 0, "more than 0"),
     (("later_epochs",), lambda value: value is None or value >= 1, "1 or more, or none"),
+    (("conformal",), lambda value: 0 <= value <= 0.5, "a share from 0 to 0.5"),
     (("rise",), lambda value: 0 < value < 1, "a number between 0 and 1"),
     (("average",), lambda value: value is None or 0 < value < 1, "a number between 0 and 1, or none"),
 )
@@ -89,13 +90,20 @@ class Recipe:
         "tau_b", "How the best epoch is chosen on validation data."
     )
     calibrate: bool = _about(True, "Fit two temperatures of the probabilities to validation data at the end.")
+    jnd: bool = _about(True, "Fit the scale of just noticeable differences to validation data at the end.")
+    conformal: float = _about(
+        0.0,
+        "Share of the training instances held out from training to calibrate guarantees, up to 0.5; "
+        "0 for none.",
+    )
     patience: int | None = _about(None, "Stop after this many epochs without improvement.")
     seed: int = _about(0, "Seed of everything random.")
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = _about("32-true", "Lightning's precision.")
     channels_last: bool = _about(True, "Memory layout for faster convolutions.")
-    rankers: Literal["aggregate", "all"] = _about(
+    rankers: Literal["aggregate", "all", "reliable"] = _about(
         "aggregate",
-        "Train on the aggregated order, or on that of one ranker, drawn again in each epoch.",
+        "Train on the aggregated order, or on that of one ranker, drawn again in each epoch: with equal "
+        "chances, or in proportion to reliability.",
     )
     label_weights: dict[str, Any] = _about(
         {}, "Weights of the terms of the loss by label, 1 by default; a pair has the product."
@@ -112,6 +120,13 @@ class Recipe:
         {},
         "For randaugment: operations (3), magnitude (10) of bins (40); views, the number of versions of "
         "an image, if not a new one in each epoch.",
+    )
+    model: Literal["network", "trees", "both", "auto"] = _about(
+        "network",
+        "What is trained on tables by gmlr: a network, boosted trees, both, or what validation favours.",
+    )
+    trees: dict[str, Any] = _about(
+        {}, "Settings of boosted trees: rounds, rate, depth, patience, rows, columns, penalty, bins."
     )
     checkpoint_minutes: float = _about(5.0, "Minutes between two checkpoints within an epoch, at most.")
     workers: int = _about(0, "Number of processes that load data.")

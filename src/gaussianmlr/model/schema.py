@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,18 +16,22 @@ from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr._utils.strict_json import read_json
 from gaussianmlr._utils.typed import problem
 from gaussianmlr._version import __version__
+from gaussianmlr.data.columns import LONGEST_CATEGORY, MOST_CATEGORIES, PARTS
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.model.conformal import MOST_POINTS
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.scale import MOST_KNOTS, JndScale
 
 __all__ = ["CONFIG", "FORMAT", "FORMAT_VERSION", "check_inputs", "digest_of", "read_config", "read_run"]
 
 FORMAT = "gaussianmlr-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # the second has trees; models without them are still written as the first
 CONFIG = "config.json"
 MOST_LABELS, MOST_COLUMNS, MOST_MEMBERS, LONGEST_SIDE = 100_000, 1_000_000, 1_000, 4_096
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+Category = Annotated[str, StringConstraints(max_length=LONGEST_CATEGORY)]
 Side = Annotated[int, Field(ge=1, le=LONGEST_SIDE)]
 Size = Annotated[list[Side], Field(min_length=2, max_length=2)]
 Positive = Annotated[float, Field(gt=0)]
@@ -52,20 +57,51 @@ class _Preprocess(_Part):
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
 
 
+class _Column(_Part):
+    kind: Literal["number", "boolean", "category", "date"]
+    categories: Annotated[list[Category], Field(max_length=MOST_CATEGORIES)] = _LEFT_OUT
+    frequent: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_CATEGORIES)] = _LEFT_OUT
+    other: bool = False
+    parts: Annotated[list[Literal["days", "day of year", "weekday", "hour"]], Field(max_length=4)] = _LEFT_OUT
+    gaps: bool = False
+
+    @model_validator(mode="after")
+    def _agree(self) -> _Column:
+        texts, frequent = self.categories or [], self.frequent or []
+        if (texts or frequent or self.other) and self.kind != "category":
+            raise ValueError(f"categories in a column of kind {self.kind}")
+        if any(one >= other for one, other in pairwise(texts)):
+            raise ValueError("categories that are not sorted, or not all different")
+        if any(one >= other for one, other in pairwise([-1, *frequent, len(texts)])):
+            raise ValueError(f"frequent categories that are not among {len(texts)}, in order")
+        parts = self.parts or []
+        if (self.kind == "date") != bool(parts) or [one for one in PARTS if one in parts] != parts:
+            raise ValueError(f"the parts {parts} in a column of kind {self.kind}")
+        return self
+
+    @property
+    def width(self) -> int:
+        """Number of channels."""
+        return len(self.parts) if self.kind == "date" else 1
+
+
 class _Inputs(_Part):
     kind: Literal["image", "table"]
     channels: Annotated[int, Field(ge=1, le=MOST_COLUMNS)]
     size: Size = _LEFT_OUT
     columns: list[str] = _LEFT_OUT
     preprocess: _Preprocess = _LEFT_OUT
+    encoding: list[_Column] = _LEFT_OUT
     scaling: _Scaling = _LEFT_OUT
 
     @model_validator(mode="after")
     def _agree(self) -> _Inputs:
         wide = self.channels
-        of_tables = {"columns": self.columns}
+        of_tables: dict[str, Any] = {} if self.encoding is not None else {"columns": self.columns}
+        if self.encoding is not None:
+            self._check_encoding()
         if self.scaling is not None:
-            of_tables |= {"mean": self.scaling.mean, "std": self.scaling.std}  # type: ignore[dict-item]
+            of_tables |= {"mean": self.scaling.mean, "std": self.scaling.std}
         for name, values in of_tables.items():
             if values is not None and (self.kind != "table" or len(values) != wide):
                 raise ValueError(f"{len(values)} {name} for {wide} channels of {self.kind} inputs")
@@ -75,10 +111,66 @@ class _Inputs(_Part):
                 raise ValueError(f"a preprocess that does not fit {wide} channels of {self.kind} inputs")
         return self
 
+    def _check_encoding(self) -> None:
+        if self.columns is None or len(self.columns) != len(self.encoding):
+            raise ValueError(
+                f"an encoding of {len(self.encoding)} columns for {len(self.columns or ())} names"
+            )
+        wide = sum(one.width for one in self.encoding)
+        if self.kind != "table" or wide != self.channels:
+            raise ValueError(f"an encoding of {wide} channels for {self.channels} of {self.kind} inputs")
+        if sum(len(one.categories or ()) for one in self.encoding) > MOST_COLUMNS:
+            raise ValueError(f"more than {MOST_COLUMNS:,} categories")
+
 
 class _Calibration(_Part):
     relevance: Temperature = 1.0
     pairs: Temperature = 1.0
+
+
+class _Jnd(_Part):
+    knots: Annotated[list[float], Field(min_length=1, max_length=MOST_KNOTS)]
+    log_sigma: Annotated[list[float], Field(min_length=1, max_length=MOST_KNOTS)]
+
+    @model_validator(mode="after")
+    def _is_a_scale(self) -> _Jnd:
+        try:
+            JndScale(tuple(self.knots), tuple(self.log_sigma))
+        except DataError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+class _Curve(_Part):
+    limits: Annotated[list[float], Field(min_length=1, max_length=MOST_POINTS)]
+    losses: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1, max_length=MOST_POINTS)]
+    rows: Annotated[int, Field(ge=0, le=1 << 62)]
+
+    @model_validator(mode="after")
+    def _falls(self) -> _Curve:
+        up, down = sorted(self.limits), sorted(self.losses, reverse=True)
+        if (up, down) != (self.limits, self.losses) or len(up) != len(down) or down[-1] > 0:
+            raise ValueError("limits that do not rise, or losses that do not fall to 0 beside them")
+        return self
+
+
+class _Conformal(_Part):
+    relevance: _Curve
+    places: _Curve
+    statements: _Curve
+    temperatures: Annotated[list[Temperature], Field(min_length=2, max_length=2)]
+
+
+class _Peer(_Part):
+    metrics: dict[str, float | None]
+    scores: list[float] = _LEFT_OUT
+    seconds: Annotated[float, Field(ge=0)] = _LEFT_OUT
+
+
+class _Peers(_Part):
+    constant_order: _Peer = _LEFT_OUT
+    forest: _Peer = _LEFT_OUT
+    notes: list[str] = _LEFT_OUT
 
 
 class _About(BaseModel):
@@ -92,6 +184,7 @@ class _About(BaseModel):
     metrics: dict[str, float | None] = _LEFT_OUT
     measured_on: str = _LEFT_OUT
     calibration_error: dict[str, dict[str, float | None]] = _LEFT_OUT
+    peers: _Peers = _LEFT_OUT
     commit: str | None = None
 
 
@@ -102,10 +195,13 @@ class _Config(_Part):
     config_sha256: Digest = _LEFT_OUT
     method: Name
     labels: Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]
-    members: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = 1
+    members: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
+    trees_sha256: Annotated[list[Digest], Field(max_length=MOST_MEMBERS)] = _LEFT_OUT
     inputs: _Inputs
     recipe: dict[str, Any]
     calibration: _Calibration | None = None
+    jnd: _Jnd = _LEFT_OUT
+    conformal: _Conformal | None = None
     about: _About = _LEFT_OUT
     versions: dict[str, str] = _LEFT_OUT
 
@@ -113,6 +209,19 @@ class _Config(_Part):
     def _labels_differ(self) -> _Config:
         if len(set(self.labels)) < len(self.labels):
             raise ValueError("labels that are not all different")
+        if self.trees_sha256 and (self.inputs.kind != "table" or self.method != "gmlr"):
+            raise ValueError(f"trees for {self.inputs.kind} inputs and the method {self.method!r}")
+        if self.members == 0 and not self.trees_sha256:
+            raise ValueError("members is 0, and there are no trees")
+        return self
+
+    @model_validator(mode="after")
+    def _peers_fit(self) -> _Config:
+        constant = self.about and self.about.peers and self.about.peers.constant_order
+        if constant and len(constant.scores or ()) != len(self.labels):
+            raise ValueError(
+                f"{len(constant.scores or ())} scores of a constant order of {len(self.labels)} labels"
+            )
         return self
 
 
@@ -137,10 +246,19 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise DataError(f"{file} was changed: {problem(error)}") from None
     except (DataError, ArithmeticError, RecursionError, TypeError) as error:
         raise DataError(f"{file} was changed: {error}") from None
-    if "metrics" in config.get("about", {}):  # JSON has no NaN
-        metrics = config["about"]["metrics"]
-        config["about"]["metrics"] = {name: math.nan if x is None else x for name, x in metrics.items()}
-    return {"members": 1, "calibration": None, "about": {}, "versions": {}, **config}
+    about = config.get("about", {})
+    peers = about.get("peers", {})
+    for one in (about, peers.get("constant_order", {}), peers.get("forest", {})):
+        if "metrics" in one:  # JSON has no NaN
+            one["metrics"] = {name: math.nan if x is None else x for name, x in one["metrics"].items()}
+    absent: dict[str, Any] = {
+        "members": 1,
+        "trees_sha256": [],
+        "calibration": None,
+        "jnd": None,
+        "conformal": None,
+    }
+    return {**absent, "about": {}, "versions": {}, **config}
 
 
 def _read_format(folder: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr._utils.foreign import as_pandas
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders.grammar import Buckets, write
 from gaussianmlr.orders.reading import (
@@ -33,6 +34,7 @@ from gaussianmlr.orders.reading import (
     rectangle,
     refuse,
 )
+from gaussianmlr.orders.separators import check_separator
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +52,9 @@ class Pairs(NamedTuple):
     below: IntArray
 
 
-def to_ranks(orders: object, labels: Iterable[object] | None = None) -> Ranks:
+def to_ranks(
+    orders: object, labels: Iterable[object] | None = None, *, order_separator: str | None = None
+) -> Ranks:
     """Read orders in any form; the single entry point for labels.
 
     Parameters
@@ -58,18 +62,22 @@ def to_ranks(orders: object, labels: Iterable[object] | None = None) -> Ranks:
     orders : sequence, array or frame
         One order per row, as one of
 
-        - texts, ``"mountain > sky = cloud"``; ``""`` means that no label applies, and labels
-          after a question mark, ``"sky ? sun = sea"``, are unknown. Labels that contain
-          ``> = ? "`` or outer spaces are written in double quotes;
+        - texts, ``"mountain > sky = cloud"``; ``""`` or ``"(none)"`` means that no label applies, as does a
+          missing text (None or NaN, with a warning that counts them), and labels after question marks,
+          ``"sky ? sun ? sea"``, are unknown. Labels that contain ``> = ? "`` or outer spaces are written in
+          double quotes;
         - lists of labels or of buckets, ``["mountain", ["sky", "cloud"]]``, most significant
           first; a last element ``{"unknown": ["sun"]}`` names unknown labels;
         - mappings from label to rank, ``{"mountain": 2, "sky": 1}``;
         - a rank matrix [N, K] (array, tensor, nested lists of numbers);
-        - a pandas frame with one column per label, or with one column of texts; a Series of texts.
+        - a pandas or polars frame with one column per label, or with one column of texts; a Series of texts.
     labels : iterable of str, optional
         The labels in the order of the columns wanted. Without it they are found: the column
         names of a frame, ``"0"`` to ``"K-1"`` for a matrix, else every label that occurs,
         sorted. With it, a label that is not listed is an error.
+    order_separator : str, optional
+        What stands between the labels of texts, most significant first, beside ``>``: ``","`` reads
+        ``"mountain, sky"``. Without it, texts that seem to be written so are an error.
 
     Returns
     -------
@@ -93,8 +101,10 @@ def to_ranks(orders: object, labels: Iterable[object] | None = None) -> Ranks:
            [-1,  0,  1]])
     """
     wanted = None if labels is None else check_labels(labels)
+    check_separator(order_separator)
+    orders = as_pandas(orders)
     if is_frame(orders):
-        return from_frame(orders, wanted)
+        return from_frame(orders, wanted, order_separator)
     if isinstance(orders, str | Mapping) or not isinstance(orders, Iterable):
         raise DataError(f"expected a sequence of orders, got {shorten(orders)}; put a single order in a list")
     index = index_of(orders) if hasattr(orders, "iloc") else None  # a pandas Series
@@ -105,7 +115,7 @@ def to_ranks(orders: object, labels: Iterable[object] | None = None) -> Ranks:
         raise DataError("expected at least one order or a list of labels, got neither")
     if looks_like_matrix(rows):
         return from_matrix(rectangle(rows, None if wanted is None else len(wanted)), wanted, index)
-    return from_rows(rows, wanted, index)
+    return from_rows(rows, wanted, index, order_separator)
 
 
 def check_ranks(ranks: object) -> IntArray:

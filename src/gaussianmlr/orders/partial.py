@@ -24,8 +24,9 @@ def partial_text(
 ) -> str:
     """A partial order as text: its chains, separated by semicolons, then labels that may be relevant.
 
-    ``mountain > sky; mountain > sea ? sun`` means that mountain is above sky and above sea, that the order of
-    these two is unknown, and that sun may or may not apply. Labels that surely do not apply are left out.
+    ``mountain > sky; mountain > sea ? sun ? rain`` means that mountain is above sky and above sea, that the
+    order of these two is unknown, and that sun and rain may or may not apply; ``=`` never occurs. Labels
+    that surely do not apply are left out.
 
     Parameters
     ----------

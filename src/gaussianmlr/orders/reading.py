@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, TypeGuard
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders.grammar import Buckets, OrderSyntaxError, parse
+from gaussianmlr.orders.separators import is_written_list, meant_separator, refusal
 
 UNKNOWN = -1
 IRRELEVANT = 0
@@ -62,7 +64,7 @@ def index_of(frame: Any) -> Sequence[object] | None:
     return None if index == list(range(len(index))) else index
 
 
-def from_frame(frame: Any, wanted: tuple[str, ...] | None) -> Ranks:
+def from_frame(frame: Any, wanted: tuple[str, ...] | None, separator: str | None = None) -> Ranks:
     """Ranks of a frame: one column per label."""
     if len(frame.columns) == 0:
         raise DataError("expected a frame with at least one column, got none")
@@ -76,7 +78,7 @@ def from_frame(frame: Any, wanted: tuple[str, ...] | None) -> Ranks:
     if len(numeric) > 1:
         texts = [str(name) for name, number in zip(frame.columns, numeric) if not number]
         raise DataError(f"expected one column of texts or only numbers, but {shorten(texts)} hold no numbers")
-    return from_rows(frame.iloc[:, 0].to_numpy(dtype=object).tolist(), wanted, index_of(frame))
+    return from_rows(frame.iloc[:, 0].to_numpy(dtype=object).tolist(), wanted, index_of(frame), separator)
 
 
 def _holds_numbers(column: Any) -> bool:
@@ -191,31 +193,44 @@ def from_matrix(
         raise DataError(f"expected {len(wanted)} columns, one per label, got {matrix.shape[1]}")
     if matrix.dtype.kind == "f":
         expected = "expected integers; `densify` turns any numbers into ranks"
-        refuse(np.isnan(matrix), matrix, "rows hold NaN", "expected integers; -1 stands for unknown", index)
-        refuse(
-            ~np.isfinite(matrix) | (matrix != np.round(matrix)), matrix, "rows are not ranks", expected, index
-        )
+        gap = "expected integers; -1 stands for unknown"
+        refuse(np.isnan(matrix), matrix, "rows hold NaN", gap, index, wanted)
+        wrong = ~np.isfinite(matrix) | (matrix != np.round(matrix))
+        refuse(wrong, matrix, "rows are not ranks", expected, index, wanted)
     expected = "expected 0, 1, 2, ..., or -1 for unknown"
-    refuse(matrix < UNKNOWN, matrix, "rows hold negative ranks", expected, index)
+    refuse(matrix < UNKNOWN, matrix, "rows hold negative ranks", expected, index, wanted)
     ranks = dense(matrix, matrix > 0)
     ranks[matrix == UNKNOWN] = UNKNOWN
     labels = wanted or tuple(str(column) for column in range(matrix.shape[1]))
     return Ranks(ranks, labels)
 
 
-def from_rows(rows: list[Any], wanted: tuple[str, ...] | None, index: Sequence[object] | None) -> Ranks:
+def from_rows(
+    rows: list[Any],
+    wanted: tuple[str, ...] | None,
+    index: Sequence[object] | None,
+    separator: str | None = None,
+) -> Ranks:
     """Ranks of texts, lists, or mappings, one per instance."""
+    if missing := sum(map(is_missing, rows)):
+        rows = ["" if is_missing(row) else row for row in rows]
+        warnings.warn(
+            f"{missing} of {len(rows)} orders are missing; they are read as '': no label applies",
+            stacklevel=4,
+        )
     read: list[Buckets] = []
     problems: list[tuple[object, str]] = []
     known = None if wanted is None else frozenset(wanted)
     for number, row in enumerate(rows):
         try:
-            read.append(_check_buckets(_read_row(row), known))
+            read.append(_check_buckets(_read_row(row, separator), known))
         except OrderSyntaxError as error:
             name = number if index is None else f"{number} (index {shorten(index[number])})"
             problems.append((name, f"{shorten(row)}: {error}"))
     if problems:
         raise DataError.of_rows("orders cannot be read", problems, len(rows))
+    if wanted is None and separator is None:
+        _refuse_separators(read, rows)
     labels = wanted or tuple(
         sorted(
             {
@@ -237,11 +252,21 @@ def from_rows(rows: list[Any], wanted: tuple[str, ...] | None, index: Sequence[o
     return Ranks(ranks, labels)
 
 
-def _read_row(row: object) -> Buckets:
+def _refuse_separators(read: list[Buckets], rows: list[Any]) -> None:
+    """Refuse texts that list labels in another way, which would become one strange label each."""
+    if (row := is_written_list(rows)) is not None:
+        raise DataError(
+            f"{shorten(rows[row])} in row {row} is a list written as a text; write 'sky > sea', or keep "
+            "lists in JSON lines or Parquet; a label that begins so is written in quotes or listed in labels"
+        )
+    named = [[label for bucket in (*row.ranked, row.unknown) for label in bucket] for row in read]
+    if (meant := meant_separator(named, rows)) is not None:
+        raise DataError(refusal(meant, rows[meant.row], len(rows)))
+
+
+def _read_row(row: object, separator: str | None = None) -> Buckets:
     if isinstance(row, str):
-        return parse(row)
-    if is_missing(row):
-        raise OrderSyntaxError("missing; '' means that no label applies, '? label' that it is unknown")
+        return parse(row, separator)
     if isinstance(row, Mapping):
         return _read_mapping(row)
     if not _is_listing(row):
@@ -345,6 +370,7 @@ def refuse(
     what: str,
     expected: str,
     index: Sequence[object] | None = None,
+    labels: tuple[str, ...] | None = None,
 ) -> None:
     """Raise a `DataError` that shows the first offending entries, if there are any."""
     rows = np.flatnonzero(bad.any(axis=1)).tolist()
@@ -354,7 +380,7 @@ def refuse(
     for row in rows:
         name = row if index is None else f"{row} (index {shorten(index[row])})"
         column = int(np.flatnonzero(bad[row])[0])
-        problems.append(
-            (name, f"{matrix[row, column]} in column {column} of {shorten(matrix[row].tolist())}; {expected}")
-        )
+        called = "" if labels is None else f" ({shorten(labels[column])})"
+        where = f"column {column}{called} of {shorten(matrix[row].tolist())}"
+        problems.append((name, f"{matrix[row, column]} in {where}; {expected}"))
     raise DataError.of_rows(what, problems, len(matrix))

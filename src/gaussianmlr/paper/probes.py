@@ -28,6 +28,7 @@ from gaussianmlr.data.ranked_mnist.probes import Probe, adjusting_sequences, cal
 from gaussianmlr.methods import Method
 from gaussianmlr.metrics.sequences import follow_score, follow_sigma, spread
 from gaussianmlr.model.model import Model
+from gaussianmlr.model.scale import JndScale
 from gaussianmlr.normal import canonical
 from gaussianmlr.paper.singles import bars_kept, bars_of, varied
 
@@ -35,6 +36,7 @@ __all__ = ["GAUGES", "Track", "adjusting_probe", "calibration_probe", "follow", 
 
 Floats = npt.NDArray[np.float64]
 GAUGES = ("raw", "canonical")
+SCALES = (*GAUGES, "jnd")  # the last only for models that have it
 CALIBRATED = "gray-s"  # the set of the paper's calibration figure
 DIGITS_SHOWN = (4, 4, 7)  # digits per single image
 QUARTILES = (0.25, 0.5, 0.75)
@@ -49,11 +51,20 @@ class Track:
     thresholds: Floats | None = None  # of the raw scores, if they are not zero
     sigma_raw: Floats | None = None
     sigma_canonical: Floats | None = None
+    jnd: Floats | None = None  # on the scale of just noticeable differences
+    sigma_jnd: Floats | None = None
 
     @property
     def shown(self) -> str:
-        """The gauge that is drawn: canonical, or raw if scores have their own thresholds."""
-        return "canonical" if self.thresholds is None else "raw"
+        """What is drawn: just noticeable differences or canonical, raw if scores have own thresholds."""
+        if self.thresholds is not None:
+            return "raw"
+        return "canonical" if self.jnd is None else "jnd"
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """The scales there are."""
+        return SCALES[:2] if self.jnd is None else SCALES
 
 
 def adjusting_probe(dataset: str, digits: Digits, small: bool = False) -> Probe:
@@ -95,7 +106,7 @@ def probe_canvas(model: Model, dataset: str, digits: Digits, small: bool = False
 
 
 def _adjusting(track: Track, probe: Probe) -> dict[str, Any]:
-    """Mean, deviation and first sequence of the drawn scores, [frames, 3]; numbers in both gauges."""
+    """Mean, deviation and first sequence of the drawn scores, [frames, 3]; numbers on all scales."""
     scores: Floats = getattr(track, track.shown)
     found: dict[str, Any] = {
         "sequences": len(probe),
@@ -107,7 +118,7 @@ def _adjusting(track: Track, probe: Probe) -> dict[str, Any]:
     }
     if track.thresholds is not None:
         found["thresholds"] = _rounded(track.thresholds.mean(0))
-    for gauge in GAUGES:
+    for gauge in track.scales:
         found[gauge] = follow_score(getattr(track, gauge), probe.significance)
         sigma = getattr(track, f"sigma_{gauge}")
         if sigma is not None:
@@ -123,7 +134,8 @@ def _calibration(track: Track, probe: Probe) -> dict[str, Any]:
         "images": len(probe),
         "scales": significance[0].tolist(),
         "shown": track.shown,
-        **{gauge: spread(getattr(track, gauge)[:, 0], significance) for gauge in GAUGES},
+        **{gauge: spread(getattr(track, gauge)[:, 0], significance) for gauge in track.scales},
+        "missed": (track.canonical[:, 0] <= 0).sum(0).tolist(),
     }
     if track.thresholds is not None:
         found["thresholds"] = _rounded(track.thresholds[:, 0].mean(0))
@@ -138,13 +150,16 @@ def follow(model: Model, probe: Probe) -> Track:
     """Predict every sequence of a probe and select the digits in it."""
     found: dict[str, list[Floats]] = {}
     for images, labels in zip(probe, probe.labels):
-        for name, values in gauges_of(model.method, raw_outputs(model, images)).items():
+        outputs, jnd = raw_outputs(model, images), model.scale(calibrated=False)
+        for name, values in gauges_of(model.method, outputs, jnd).items():
             found.setdefault(name, []).append(values[:, labels])
     return Track(**{name: np.stack(parts) for name, parts in found.items()})
 
 
-def gauges_of(method: Method, outputs: Mapping[str, Tensor]) -> dict[str, Floats]:
-    """The scores of a method in both gauges: arrays [N, K], named as in `Track`.
+def gauges_of(
+    method: Method, outputs: Mapping[str, Tensor], jnd: JndScale | None = None
+) -> dict[str, Floats]:
+    """The scores of a method in both gauges, and on a scale if given: arrays [N, K], named as in `Track`.
 
     Raw scores are those the network is trained on: mu, votes minus those of the virtual label, LSEP's f. The
     canonical gauge removes the scale of the instance from mu, and the thresholds from f.
@@ -157,12 +172,15 @@ def gauges_of(method: Method, outputs: Mapping[str, Tensor]) -> dict[str, Floats
     if reading.mu is None or reading.sigma is None:
         return {"raw": scores, "canonical": scores}
     mu, sigma = canonical(reading.mu.double(), reading.sigma.double())
-    return {
+    found = {
         "raw": scores,
         "canonical": mu.numpy(),
         "sigma_raw": reading.sigma.double().numpy(),
         "sigma_canonical": sigma.numpy(),
     }
+    if jnd is not None:
+        found["jnd"], found["sigma_jnd"] = jnd.apply(mu.numpy(), sigma.numpy())
+    return found
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gaussianmlr._utils.extras import require
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.prediction import Prediction
+from gaussianmlr.orders.grammar import shown
 
 # Okabe and Ito (2008), Color universal design: safe for colour-blind readers and in print.
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
@@ -109,4 +110,4 @@ class OfPredictions(Display):
     @staticmethod
     def _title_of(one: Prediction) -> str:
         """Name and predicted order of a single instance."""
-        return f"{short(one.names[0], 30)}: {one.orders[0] or 'no label'}"
+        return f"{short(one.names[0], 30)}: {shown(one.orders[0])}"

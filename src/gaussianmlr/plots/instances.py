@@ -46,7 +46,7 @@ class SignificanceDisplay(OfPredictions):
     spread : array [K], optional
         Standard deviations, drawn as whiskers.
     truth : array [K], optional
-        True ranks, shown beside the bars.
+        True ranks, shown beside the bars as places: 1 is the most significant.
     title : str
         Above the bars.
 
@@ -144,11 +144,12 @@ class SignificanceDisplay(OfPredictions):
 
     def _name_the_truth(self, ax: Any, order: npt.NDArray[np.int64]) -> None:
         assert self.truth is not None
-        words = {-1: "?", 0: "–"}
-        self._note(ax, "true rank", (1, 1), (4, 3), "axes fraction", fontsize=8.5)
+        words, top = {-1: "?", 0: "–"}, int(self.truth.max())
+        self._note(ax, "true place", (1, 1), (4, 3), "axes fraction", fontsize=8.5)
         for row, label in enumerate(order):
             rank = int(self.truth[label])
-            text, weight = words.get(rank, str(rank)), "bold" if rank > 0 else "normal"
+            # Tied labels share a place, and the next one follows without a gap.
+            text, weight = words.get(rank, str(top - rank + 1)), "bold" if rank > 0 else "normal"
             beside = ("axes fraction", "data")
             self._note(ax, text, (1, row), (14, 0), beside, va="center", fontsize=9.5, weight=weight)
 

@@ -14,14 +14,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.errors import DataError
 from gaussianmlr.orders.reading import UNKNOWN, FloatArray, IntArray, dense
+from gaussianmlr.rankers.checking import check_ranks
 from gaussianmlr.rankers.kemeny import nearest_orders
+from gaussianmlr.rankers.thurstone import thurstone
 
 __all__ = ["aggregate", "borda", "kemeny", "mean_rank_ordering"]
 
 BoolArray = npt.NDArray[np.bool_]
-Method = Literal["mean_rank", "borda", "kemeny"]
+Method = Literal["mean_rank", "borda", "kemeny", "thurstone"]
 _CELLS = 1 << 22  # int64 cells of a Kemeny table at a time: 32 MB
 
 
@@ -158,6 +160,7 @@ _METHODS: dict[str, Callable[..., IntArray]] = {
     "mean_rank": mean_rank_ordering,
     "borda": borda,
     "kemeny": kemeny,
+    "thurstone": lambda ranks: thurstone(ranks).ranks(),
 }
 
 
@@ -170,10 +173,12 @@ def aggregate(
     ----------
     ranks
         As for `mean_rank_ordering`.
-    method : {"mean_rank", "borda", "kemeny"}
-        `mean_rank_ordering`, `borda` or `kemeny`.
+    method : {"mean_rank", "borda", "kemeny", "thurstone"}
+        `mean_rank_ordering`, `borda`, `kemeny`, or the order of `thurstone`, which learns from all instances
+        together how reliable each ranker is.
     weights : array-like [N, R], optional
-        Weight of each ranker, 0 or more; equal by default. `kemeny` takes no weights.
+        Weight of each ranker, 0 or more; equal by default. `kemeny` and
+        `thurstone` take no weights.
 
     Returns
     -------
@@ -189,35 +194,10 @@ def aggregate(
         raise DataError(f"method is one of {', '.join(map(repr, _METHODS))}, not {method!r}")
     if weights is None:
         return _METHODS[method](ranks)
-    if method == "kemeny":
-        raise DataError("exact Kemeny takes no weights; use 'mean_rank' or 'borda' with weights")
+    unweighted = {"kemeny": "exact Kemeny", "thurstone": "Thurstone's model"}
+    if method in unweighted:
+        raise DataError(f"{unweighted[method]} takes no weights; use 'mean_rank' or 'borda' with weights")
     return _METHODS[method](ranks, weights)
-
-
-def check_ranks(ranks: npt.ArrayLike) -> IntArray:
-    """The ranks [N, R, K] as integers; refuse what is not."""
-    try:
-        table = np.asarray(ranks)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"expected ranks of shape [N, R, K]: {error}") from None
-    if table.ndim != 3 or table.shape[1] == 0 or table.shape[2] == 0:
-        raise DataError(
-            f"expected ranks of shape [N, R, K] (instances, rankers, labels), got shape {list(table.shape)}"
-        )
-    if table.dtype.kind not in "biuf":
-        raise DataError(f"expected ranks to be integers, got {table.dtype} such as {shorten(table.flat[0])}")
-    whole = np.isfinite(table) & (table >= UNKNOWN) if table.dtype.kind == "f" else table >= UNKNOWN
-    bad = ~whole | (np.where(whole, table, 0) % 1 != 0)
-    problems = [
-        (
-            f"{row}, ranker {ranker}",
-            f"{table[row, ranker, label]} for label {label}; expected 0, 1, 2, ..., or -1",
-        )
-        for row, ranker, label in np.argwhere(bad).tolist()
-    ]
-    if problems:
-        raise DataError.of_rows("ranks cannot be read", problems, table.size)
-    return table.astype(np.int64)
 
 
 def _places(table: IntArray) -> Places:

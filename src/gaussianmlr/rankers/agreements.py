@@ -13,7 +13,8 @@ import numpy.typing as npt
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import evaluate, kendall_tau_b
 from gaussianmlr.orders.reading import UNKNOWN, IntArray
-from gaussianmlr.rankers.aggregation import Method, aggregate, check_ranks
+from gaussianmlr.rankers.aggregation import Method, aggregate
+from gaussianmlr.rankers.checking import check_ranks
 
 __all__ = ["Agreement", "agreement"]
 
@@ -57,7 +58,7 @@ def agreement(ranks: npt.ArrayLike, method: Method = "mean_rank") -> Agreement:
     ----------
     ranks : array-like [N, R, K]
         The ranks of at least two rankers; missing rankers are left out instance by instance.
-    method : {"mean_rank", "borda", "kemeny"}
+    method : {"mean_rank", "borda", "kemeny", "thurstone"}
         How the others are aggregated.
 
     Returns

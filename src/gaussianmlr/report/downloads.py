@@ -11,6 +11,7 @@ import numpy as np
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr._utils.tables import csv_text
 from gaussianmlr.orders import to_text
+from gaussianmlr.report.guarantees import guarantees_of
 from gaussianmlr.report.measure import Evidence
 
 __all__ = ["Download", "measures", "of_evidence"]
@@ -75,6 +76,7 @@ def measures(evidence: Evidence) -> dict[str, Any]:
             "of": len(evidence.data),
         },
         "metrics": evidence.metrics,
+        "peers": evidence.peers.metrics,
         "calibration_error": {
             what: {"before": both.ece_before, "after": both.ece_after}
             for what, both in evidence.reliability.items()
@@ -86,6 +88,7 @@ def measures(evidence: Evidence) -> dict[str, Any]:
             }
             for what, both in evidence.reliability.items()
         },
+        "guarantees": guarantees_of(evidence),
         "abstention": curve and {key: np.asarray(part).tolist() for key, part in curve._asdict().items()},
     }
 

@@ -10,9 +10,13 @@ import numpy as np
 from markupsafe import Markup
 
 from gaussianmlr.data import RankedData
+from gaussianmlr.data.columns import Column, show_cell
+from gaussianmlr.data.inputs import encoding_of, scaled
+from gaussianmlr.data.open import recoded
 from gaussianmlr.data.readers.images import read_image
 from gaussianmlr.errors import DataError
 from gaussianmlr.orders import to_text
+from gaussianmlr.orders.grammar import shown
 from gaussianmlr.plots import SignificanceDisplay
 from gaussianmlr.report.counts import pick_examples
 from gaussianmlr.report.measure import Evidence
@@ -39,8 +43,8 @@ def examples_section(evidence: Evidence, count: int) -> Data:
 
 def _card(evidence: Evidence, row: int, anchor: str) -> Data:
     one, truth = evidence.prediction[int(row)], evidence.truth[row]
-    name, true, found = one.names[0], to_text(truth[None], one.labels)[0], one.orders[0]
-    words = f"{name}: predicted {found or 'no label'}; truly {true or 'no label'}"
+    name, true, found = one.names[0], shown(to_text(truth[None], one.labels)[0]), shown(one.orders[0])
+    words = f"{name}: predicted {found}; truly {true}"
     return {
         "name": name,
         "facts": [("true order", true), ("predicted", found), ("tau-b", f"{100 * evidence.tau_b[row]:.1f}")],
@@ -105,14 +109,23 @@ def _features(evidence: Evidence, data: RankedData, place: int) -> Data:
     assert data.features is not None
     values = np.asarray(data.features[place], dtype=np.float64)
     names = data.feature_names or tuple(map(str, range(len(values))))
+    held = data.encoding or (Column(),) * len(values)
     chosen = np.arange(len(values))
     caption = "Feature values"
-    scaling: Any = evidence.model.inputs.get("scaling")
     if len(values) > _FEATURES:
-        away = np.abs(values)
-        if scaling is not None:
-            away = np.abs(values - np.array(scaling["mean"])) / np.array(scaling["std"])
-        chosen = np.sort(np.argsort(-away, kind="stable")[:_FEATURES])
+        chosen = np.sort(np.argsort(-_unusual(evidence, data, place), kind="stable")[:_FEATURES])
         caption = f"The {_FEATURES} most unusual of {len(values)} features"
-    rows = [(names[column], f"{values[column]:.4g}") for column in chosen]
+    rows = [(names[column], show_cell(values[column], held[column])) for column in chosen.tolist()]
     return {"features": rows, "caption": caption}
+
+
+def _unusual(evidence: Evidence, data: RankedData, place: int) -> Any:
+    """How far each cell is from the mean of the training data; categories and gaps count as zero."""
+    inputs = evidence.model.inputs
+    row = recoded(data.subset([place]), inputs)
+    encoding = encoding_of(inputs)
+    away = np.abs(np.nan_to_num(scaled(row, inputs).numpy()[0].astype(np.float64)))
+    if encoding is None:
+        return away
+    first = np.cumsum([0, *(column.width for column in encoding)])[:-1]
+    return np.where([column.kind == "category" for column in encoding], 0.0, away[first])

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import torch
 
 from gaussianmlr import metrics
+from gaussianmlr.comparison.peers import NO_PEERS, Peers, measure_peers
 from gaussianmlr.data import RankedData, RankedMNIST
+from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import Part, find_part, open_origin, ready
 from gaussianmlr.methods import Reading
@@ -37,12 +39,14 @@ class Wanted:
     ----------
     data : str or None
         As `gmlr evaluate` takes it; without it, the data of the run on its validation part.
-    split, size, digits, threshold, tolerance
+    split, size, digits, threshold, tolerance, layout
         As in `measuring.find_part`.
     items : int
         Maximum number of instances; of more, a random sample is drawn.
     batch_size : int
         Instances per batch.
+    peers : bool
+        Whether to measure a constant order and, for tables, a forest on the same instances.
 
     Examples
     --------
@@ -58,6 +62,8 @@ class Wanted:
     tolerance: float = 0.0
     items: int = 2_000
     batch_size: int = 64
+    layout: Layout | None = None
+    peers: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class Evidence:
         Remarks for the reader.
     own : bool
         Whether the data is that recorded by the run.
+    peers : Peers
+        Simple predictors on the same instances.
     """
 
     model: Model
@@ -95,6 +103,7 @@ class Evidence:
     truth: IntArray
     notes: tuple[str, ...]
     own: bool = False
+    peers: Peers = NO_PEERS
 
     @cached_property
     def prediction(self) -> Prediction:
@@ -105,6 +114,8 @@ class Evidence:
             method=self.model.method.name,
             calibration=self.model.calibration,
             names=self.names,
+            jnd=self.model.jnd,
+            conformal=self.model.guarantees,
         )
 
     @cached_property
@@ -174,23 +185,28 @@ def find_evidence(
             digits=wanted.digits,
             threshold=wanted.threshold,
             tolerance=wanted.tolerance,
+            layout=wanted.layout,
         )
-        return _measured(model, part, wanted.data, wanted, progress)
+        return _measured(model, part, wanted.data, wanted, progress, folder)
     origin = read_origin(folder)
     if origin is None:
         raise DataError("the run does not say which data it was trained on")
-    found = _measured(model, open_origin(origin, model, folder, wanted.split), origin.data, wanted, progress)
-    return replace(found, own=True)
+    part = open_origin(origin, model, folder, wanted.split)
+    return replace(_measured(model, part, origin.data, wanted, progress, folder), own=True)
 
 
-def _measured(model: Model, part: Part, name: str, wanted: Wanted, progress: Progress) -> Evidence:
+def _measured(
+    model: Model, part: Part, name: str, wanted: Wanted, progress: Progress, folder: Path
+) -> Evidence:
     data, total = ready(part.data, model), len(part.data)
     if total == 0:
         raise DataError(f"{name}: no instance in the part {part.split!r}")
     # Shuffled, so that the first rows are a fair sample too.
     rows = np.random.default_rng(0).permutation(total)[: wanted.items]
-    reading, truth = read(model, data, wanted.batch_size, rows=torch.from_numpy(rows), progress=progress)
-    return Evidence(model, part.data, name, part.split, rows, reading, truth.numpy(), _notes(part))
+    chosen = torch.from_numpy(rows)
+    reading, truth = read(model, data, wanted.batch_size, rows=chosen, progress=progress)
+    found = Evidence(model, part.data, name, part.split, rows, reading, truth.numpy(), _notes(part))
+    return replace(found, peers=measure_peers(model, folder, data, chosen)) if wanted.peers else found
 
 
 def _notes(part: Part) -> tuple[str, ...]:

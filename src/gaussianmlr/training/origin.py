@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from gaussianmlr._utils.files import write_text
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr._utils.typed import read_typed
 from gaussianmlr.data import SETTINGS, RankedData, RankedMNIST
+from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.errors import DataError
 
 __all__ = ["Origin", "origin_of", "read_origin"]
@@ -41,6 +42,8 @@ class Origin:
         Ranked MNIST: whether training and validation images have the same digits.
     threshold, tolerance
         How grades were read.
+    layout : Layout
+        How the table was read.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Origin:
     shared_digits: bool = False
     threshold: float | None = None
     tolerance: float = 0.0
+    layout: Layout = field(default_factory=Layout)
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write it to the folder of a run."""
@@ -82,9 +86,9 @@ def origin_of(data: Any, validation: Any) -> Origin | None:
     ('gray-s', None)
     """
     if isinstance(validation, RankedData) and validation.read_from is not None:
-        path, threshold, tolerance = validation.read_from
+        path, threshold, tolerance, layout = validation.read_from
         digest, ids = validation.fingerprint(), validation.ids
-        return Origin(path, digest=digest, ids=ids, threshold=threshold, tolerance=tolerance)
+        return Origin(path, digest=digest, ids=ids, threshold=threshold, tolerance=tolerance, layout=layout)
     if not isinstance(validation, RankedMNIST):
         return None
     digits = validation.digits_from or getattr(data, "digits_from", None)

@@ -68,9 +68,11 @@ def worth(row: dict[str, Any], select: str, *, only: bool, ordered: bool) -> flo
     return float({"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how])
 
 
-_BEGUN = {"checkpoint.pt", "epochs.csv", "model"}
+CHOICE, TREES = "choice.json", "trees.ubj"  # of runs that train more than a network
+_BEGUN = {"checkpoint.pt", "epochs.csv", "model", CHOICE, TREES}
 _OF_A_RUN = {"run.json", "recipe.toml", "data.json", *_BEGUN}
-_AFTERWARDS = {"calibrate"}  # fields of a recipe that matter once training is done
+_FILES = (_OF_A_RUN | {"best.pt"}) - {"model"}
+_AFTERWARDS = {"calibrate", "jnd"}  # fields of a recipe that matter once training is done
 
 
 class RunFolder:
@@ -104,6 +106,7 @@ class RunFolder:
                     f"{self.path} is not empty and does not hold a run (but {shorten(min(others))}); "
                     "choose another folder"
                 )
+            self._check_own(sorted(others & _FILES))
             if not file.exists() and others & _BEGUN:
                 raise DataError(
                     f"{self.path} holds {min(others & _BEGUN)}, but no run.json that describes the run; "
@@ -132,6 +135,13 @@ class RunFolder:
                         "choose another folder, or remove this one"
                     )
         return identity
+
+    def _check_own(self, names: list[str]) -> None:
+        """Refuse what is no file of this folder: pipes block, and a link may lead to any file of the user."""
+        for file in (self.path / name for name in names):
+            if not file.is_file() or not file.resolve().is_relative_to(self.path.resolve()):
+                kind = f"a link to {file.readlink()}" if file.is_symlink() else "not a regular file"
+                raise DataError(f"{file} is {kind}; expected a file of the run. Nothing was changed")
 
     def check_space(self, parameters: int) -> None:
         """Refuse to start if the disk cannot hold the checkpoints of a network of this size."""

@@ -163,7 +163,7 @@ def test_two_people_at_once_by_keys_and_by_dragging(place, chromium):
         shows(ann, "#status", re.compile("^The order is empty"))
         assert len(held(place)) == 2
         press(ann, "Enter")
-        saved(ann, "no label applies")
+        saved(ann, "(none)")
         press(ann, "s")
         saved(ann, "skipped")
         found = held(place)

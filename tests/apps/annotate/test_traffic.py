@@ -58,11 +58,12 @@ def test_a_manifest_reads_back_to_what_people_said(store, photos, suffix):
     assert check(photos, labels=LABELS).errors == ()
 
 
-def test_an_aggregated_manifest_is_the_order_of_all(store, photos):
-    export_answers(store, photos / "manifest.csv", "borda")
+@pytest.mark.parametrize("method", ["borda", "thurstone"])
+def test_an_aggregated_manifest_is_the_order_of_all(store, photos, method):
+    export_answers(store, photos / "manifest.csv", method)
     alone = read_images(photos, labels=LABELS)
     export_answers(store, photos / "manifest.csv", overwrite=True)
-    joined = read_images(photos, labels=LABELS, aggregate="borda")
+    joined = read_images(photos, labels=LABELS, aggregate=method)
     assert alone.by_ranker is None
     assert alone.ranks.tolist() == joined.ranks.tolist()
 
@@ -381,7 +382,28 @@ def test_the_overview_counts_and_names_the_disputed(store):
     ann, bob = seen.people
     assert (ann["ranked"], ann["skipped"], ann["seconds"]) == (2, 1, 5.0)
     assert (bob["ranked"], bob["tau_b"]) == (1, pytest.approx(seen.agreement["pairwise_tau_b"]))
+    assert ann["reliability"] * bob["reliability"] == pytest.approx(
+        1
+    )  # one shared item: nobody knows who is right
     assert seen.disputed == [(1, pytest.approx(naive([1, 2, 1], [2, 1, 0])))]
+
+
+def test_the_overview_shows_who_is_careless(tmp_path):
+    labels = ["a", "b", "c", "d"]
+    random = np.random.default_rng(0)
+    with Store(tmp_path / "answers", create=True) as answers:
+        answers.bring(Found("text", "poems", {str(item): "words" for item in range(20)}), labels)
+        for item in range(1, 21):
+            order = [[labels[place]] for place in random.permutation(4)[:3]]
+            wrong = [[labels[place]] for place in random.permutation(4)[:2]]
+            for name, said in [("Ann", order), ("Bob", wrong), ("Cas", order)]:
+                answers.answer(item, answers.person(name).id, said, token=f"{name} {item}")
+        newcomer = answers.person("Dan")
+        people = {person["name"]: person for person in overview(answers).people}
+    assert newcomer.name == "Dan"
+    assert people["Ann"]["reliability"] == pytest.approx(people["Cas"]["reliability"])
+    assert people["Bob"]["reliability"] < 0.5 * people["Ann"]["reliability"]
+    assert people["Dan"]["reliability"] is None
 
 
 def test_uncertainty_is_the_sum_of_entropies():

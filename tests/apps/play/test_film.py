@@ -225,7 +225,7 @@ def test_two_models_stand_side_by_side(url, chromium):
     for k, answer in enumerate(found["answers"]):
         order = columns.nth(k).locator("[data-part=order]").inner_text()
         verdict = "✓ correct" if answer["order"] == found["truth"]["scale"] else "✗ not the true order"
-        assert order.split() == [*(answer["order"] or "no digit").split(), *verdict.split()]
+        assert order.split() == [*(answer["order"] or "(none)").split(), *verdict.split()]
 
     picker = page.locator("#models button")  # one of two, the other, and never none
     picker.nth(0).click()
@@ -277,7 +277,7 @@ def test_people_search_a_film_that_stands_still(url, chromium):
                 tracks.nth(k)
                 .locator("[data-part=order]")
                 .inner_text()
-                .startswith(answer["orders"][t] or "no")
+                .startswith(answer["orders"][t] or "(none)")
             )
             numbers = tracks.nth(k).locator("[data-number]").all_inner_texts()
             ended = [f"{value:.3f}" for value in answer["numbers"].values()]

@@ -114,6 +114,26 @@ def test_every_reading_is_what_the_model_says(url, table):
         np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-4, atol=1e-6)
 
 
+def test_categories_dates_and_gaps(tmp_path):
+    encoding = [
+        {"kind": "number", "gaps": True},
+        {"kind": "category", "categories": ["Oslo", "Rome"]},
+        {"kind": "date", "parts": ["days"]},
+    ]
+    scaling = {"mean": [1.0, 0.0, 19_000.0], "std": [2.0, 1.0, 100.0]}
+    model = make_model(TABLE | {"encoding": encoding, "scaling": scaling})
+    nan = float("nan")
+    expected = model.predict(torch.tensor([[nan, 1, 0], [1, 2, 0.01]])).p_relevant
+    with serving(model.save(tmp_path / "model")) as server:
+        rows = [{"a": None, "b": "Rome", "c": "2022-01-08"}, [3, "Atlantis", "2022-01-09"]]
+        answer = httpx.post(f"{server.url}/predict", json={"rows": rows}).json()
+        np.testing.assert_allclose(column(answer, "p_relevant"), expected, rtol=1e-4, atol=1e-4)
+        schema = httpx.get(f"{server.url}/openapi.json").json()["components"]["schemas"]["Asked"]
+        described = schema["properties"]["rows"]["anyOf"][0]["items"]["anyOf"][1]["properties"]
+        assert described["b"]["description"] == "category of 2: Oslo, Rome"
+        assert described["c"]["type"] == ["string", "null"]
+
+
 def test_rows_by_name_are_rows_by_place(url):
     by_place = httpx.post(f"{url}/predict", json={"rows": [[1.0, 2.0, 3.0]]}).json()
     by_name = httpx.post(
@@ -150,12 +170,12 @@ def test_images_as_files_and_as_base64(image_url, images):
         (b'{"rows": [], "images": []}', "expected 'rows' alone"),
         (b'{"images": ["aaaa"]}', "expected 'rows' alone"),
         (b'{"rows": []}', "0 rows; expected 1 to 50"),
-        (b'{"rows": [[NaN, 1, 2]]}', "row 0: nan in column 'a'; expected a finite number"),
+        (b'{"rows": [["x", 1, 2]]}', "row 0: 'x' in column 'a'; expected a number"),
         (b'{"rows": [[1, 2, 3], [1e999, 1, 2]]}', "row 1: inf in column 'a'"),
         (b'{"rows": [[1, 1e300, 3]]}', "row 0: 1e+300 in column 'b' is too large"),
         (b'{"rows": [[1, 2, 1' + b"0" * 400 + b"]]}", "in column 'c' is too large"),
         (b'{"rows": [[1, 2, 1' + b"0" * 5000 + b"]]}", "body"),
-        (b'{"rows": [[1, 2]]}', "row 0 has 2 numbers; expected 3"),
+        (b'{"rows": [[1, 2]]}', "row 0 has 2 cells; expected 3"),
         (b'{"rows": [{"a": 1, "b": 2}]}', "row 0: no 'c'"),
         (b'{"rows": [[1, 2, [3]]]}', "row 0: [3] in column 'c'"),
         (b'{"rows": ["abc"]}', "row 0 is 'abc'"),

@@ -50,9 +50,8 @@ def test_every_problem_of_a_table(tmp_path):
         "order: row 1 (id 'q'): 'sky >': empty bucket at the end; a label must stand there",
         "order: row 2 (id 'r'): 'sky > moon': label 'moon' is not one of ['sea', 'sky', 'snow']",
         "order: row 3 (id 's'): 'sea > sea': label 'sea' stands above and below itself; name each label once",
-        "feature: row 3 (id 's'): 'hot' in column 'z'; expected a number",
-        "feature: row 2 (id 'r'): nothing in column 'x'; expected a number; fill the gap or leave the row "
-        "out",
+        "feature: row 3 (id 's'): 'hot' in column 'z'; expected a number, or categories with --categories "
+        "'z', in Python kinds={'z': 'category'}",
         "duplicate: row 7: id 'p' is also in row 0; several rankers need a column 'ranker'",
         "leak: row 't': is the same as 'p', but in 'test' instead of 'train'",
     ]
@@ -65,7 +64,19 @@ def test_every_problem_of_a_table(tmp_path):
     assert not report.ok
     assert report.statistics["instances"] == 4
     assert report.statistics["labels"]["sea"]["relevant"] == 2
-    assert "7 errors, 4 warnings" in repr(report)
+    assert "6 errors, 4 warnings" in repr(report)
+
+
+def test_categories_that_training_has_not(tmp_path):
+    rows = ["x,city,ranking,split", *(f"{row},Rome,sky,train" for row in range(5))]
+    (tmp_path / "t.csv").write_text(
+        "\n".join([*rows, "6,,sea,test", "7,Oslo,sky,test", "8,Rome,sea,test"]) + "\n"
+    )
+    report = check(tmp_path / "t.csv")
+    assert found(report, "warning") == [
+        "feature: column 'city': 1 test rows hold categories that no training row has, such as 'Oslo'"
+    ]
+    assert report.statistics["columns"] == [{"name": "city", "kind": "category", "gaps": 1, "categories": 2}]
 
 
 def test_a_table_of_which_nothing_is_left(tmp_path):
@@ -136,7 +147,9 @@ def test_rankers_and_their_agreement(tmp_path):
     agreed = report.statistics["rankers"]["agreement"]
     assert agreed["pairwise_tau_b"] == pytest.approx(1)
     assert agreed["tau_b_of_ranker"] == {"1": pytest.approx(1), "2": pytest.approx(1)}
+    assert agreed["reliability_of_ranker"] == {"1": pytest.approx(1), "2": pytest.approx(1)}
     assert "two rankers: tau-b 100.0" in repr(report)
+    assert "reliability of rankers (1 = typical): from 1.00" in repr(report)
     alone = frame.iloc[[0, 3, 4]]
     alone.to_csv(tmp_path / "t.csv", index=False)
     assert check(tmp_path / "t.csv").statistics["rankers"]["agreement"] is None
@@ -184,7 +197,7 @@ def test_label_distributions(tmp_path):
 @pytest.mark.parametrize("kind", ["mat", "npz"])
 def test_every_problem_of_a_file_of_arrays(tmp_path, kind):
     features = np.arange(40.0).reshape(20, 2)
-    features[3:17, 1] = np.nan
+    features[2, 0], features[3:17, 1] = np.nan, np.inf
     degrees = np.tile([0.5, 0.5, 0], (20, 1))
     degrees[0] = [0, 0, 1]
     degrees[19, 0] = np.nan
@@ -194,7 +207,10 @@ def test_every_problem_of_a_file_of_arrays(tmp_path, kind):
     else:
         np.savez(path, features=features, ranks=degrees, labels=["a", "b", "c"])
     report = check(path, threshold=0.0)
-    assert [problem.where for problem in report.errors] == ["row 19", *(f"row {row}" for row in range(3, 17))]
+    assert [problem.where for problem in report.errors] == [
+        f"column 'label:{'1' if kind == 'mat' else 'a'}'",
+        *(f"row {row}" for row in range(3, 17)),
+    ]
     assert report.statistics["instances"] == 5
     assert report.data.labels == (("1", "2", "3") if kind == "mat" else ("a", "b", "c"))
     (tmp_path / "u.npz").write_bytes(b"no")
@@ -204,10 +220,10 @@ def test_every_problem_of_a_file_of_arrays(tmp_path, kind):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("none", "does not exist"), ("a.txt", "expected a folder, an archive or a table"), ("", "no data set")],
+    [("none", "does not exist"), ("a.doc", "expected a folder, an archive or a table"), ("", "no data set")],
 )
 def test_what_is_no_data_set(tmp_path, name, message):
-    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "a.doc").write_text("x")
     with pytest.raises(DataError, match=message):
         check(tmp_path / name)
 
@@ -396,10 +412,10 @@ def test_alike_labels_that_are_both_frequent(tmp_path):
 
 
 def test_no_warnings_about_what_could_not_be_read(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b,ranking\nred,1,sky\nblue,1,sea\ngreen,2,sea\n")
+    (tmp_path / "t.csv").write_text("a,b,ranking\n3/4/24,1,sky\n5/6/24,1,sea\n1/2/24,2,sea\n")
     report = check(tmp_path / "t.csv")
     assert len(report.errors) == 1
-    assert found(report)[0].startswith("feature: column 'a': holds no numbers")
+    assert found(report)[0].startswith("feature: column 'a': holds dates such as '3/4/24'")
     assert found(report, "warning") == []
     (tmp_path / "t.csv").write_text("a,label:sky,label:sea\n1,yes,1\n2,no,0\n3,yes,1\n")
     report = check(tmp_path / "t.csv")

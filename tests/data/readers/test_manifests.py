@@ -97,7 +97,7 @@ def test_every_bad_row_is_named_at_once(folder):
 def test_manifests_that_cannot_be_found(folder):
     with pytest.raises(DataError, match=r"no manifest; expected one of manifest\.csv"):
         read_images(folder)
-    write(folder, "picture,ranking\na.png,sky\n")
+    write(folder, "shot,ranking\na.png,sky\n")
     with pytest.raises(DataError, match=r"no column 'image' \(id\)"):
         read_images(folder)
     (folder / "manifest.jsonl").write_text("")

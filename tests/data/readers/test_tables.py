@@ -98,9 +98,11 @@ def test_grades_become_orders():
     options = {"threshold": 1, "missing": "unknown"}
     assert read_table(stars, **options).ranks.tolist() == [[2, 1, 0], [0, 1, -1]]
     assert read_table(stars, **options, tolerance=0.5).ranks.tolist() == [[1, 1, 0], [0, 1, -1]]
-    with pytest.raises(DataError, match=r"row 0: 4\.5 in column 1 .*threshold=0\.0 reads degrees"):
+    with pytest.raises(
+        DataError, match=r"row 0: 4\.5 in column 1 .*threshold=0\.0 \(--threshold 0\) reads degrees"
+    ):
         read_table(stars, missing="unknown")
-    with pytest.raises(DataError, match="row 1: nan in column 2"):
+    with pytest.raises(DataError, match="column 'label:c': nothing in row 1; write 0"):
         read_table(stars, threshold=1)
 
 
@@ -157,21 +159,26 @@ def test_rankers_need_ids_and_ids_alone_must_differ():
     ("text", "messages"),
     [
         (
-            "x,ranking\n1,sky\n,sky\n",
-            ["1 problem in t.csv", "row 1: nothing in column 'x'; expected a number"],
+            "x,ranking\n1,sky\n2,sky\nred,sky\n",
+            [
+                "1 problem in t.csv",
+                "row 2: 'red' in column 'x'; expected a number, or categories with --categories 'x'",
+            ],
         ),
-        ("x,ranking\n1,sky\n2,sky\nred,sky\n", ["row 2: 'red' in column 'x'; expected a number"]),
         (
-            "x,ranking\nred,sky\nblue,sky\n",
-            ["column 'x': holds no numbers, such as 'red' in row 0", "get_dum"],
+            "x,ranking\n3.4.2024,sky\n5.4.2024,sky\n",
+            ["column 'x': holds dates such as '3.4.2024', which may be read in two ways", "2024-12-31"],
         ),
-        ("x,y,ranking\n1,,sky\n2,,sky\n", ["column 'y': is empty; leave it out"]),
+        (
+            "x,ranking\n2024-01-05,sky\n2024-02-30,sky\n",
+            ["row 1: '2024-02-30' in column 'x'; expected a date"],
+        ),
         ("x,ranking\ninf,sky\n2,sky\n", ["row 0: inf in column 'x'; expected a finite number"]),
         ("x,y,ranking\n1,inf,sky\n2,-inf,sky\n", ["column 'y': holds no finite number; leave it out"]),
         ("x,ranking\n1,sky >\n2,> sky\n", ["2 problems", "row 0: 'sky >': empty", "row 1: '> sky': empty"]),
         ("x,ranking,weight\n1,sky,-1\n2,sky,x\n", ["row 0: weight -1.0", "row 1: 'x' in column 'weight'"]),
         ("x,ranking,split\n1,sky,\n2,sky,a\n", ["row 0: nothing in column 'split'"]),
-        ("x,id,ranking\n1,p,sky\n,q,sky\n", ["row 1 (id 'q'): nothing in column 'x'"]),
+        ("x,id,ranking\n1,p,sky\nred,q,sky\n", ["row 1 (id 'q'): 'red' in column 'x'"]),
         ("x,order\n1,sky\n", ["t.csv: no column 'ranking' and none that starts with 'label:'", "'order'"]),
         ("x,x,ranking\n1,2,sky\n", ["columns must differ, but ['x']"]),
         (
@@ -185,10 +192,6 @@ def test_rankers_need_ids_and_ids_alone_must_differ():
         ("x,ranking\n1,sky\n\n2,sea,4\n", ["1 of 2 rows", "row 1 (line 4): 3 cells; expected 2"]),
         ('x,y,ranking\n"1",2,"sky\n> sea"\n1\n', ["1 of 2 rows", "row 1 (line 4): 1 cell; expected 3"]),
         ('x,ranking\n1,sky\n2,"sea\n3,sky\n', ["t.csv: a quote in the row from line 3 on is never closed"]),
-        (
-            "x;y;ranking\n1;2,5;sky\n",
-            ["one column, 'x;y;ranking'; expected columns separated by ','; is it separated by ';'?"],
-        ),
         ("x,ranking\n", ["no rows"]),
         ("", ["t.csv: is empty; expected a header and rows"]),
         ("x,label:a\n1,-3\n2,0\n", ["row 0: -3.0 in column 0"]),
@@ -229,13 +232,13 @@ def test_a_long_cell_beside_an_empty_one(tmp_path):
 
 
 def test_unknown_labels_and_other_mistakes_come_together():
-    frame = FRAME.assign(height=[1.0, np.nan, 2.0])
+    frame = FRAME.assign(height=[1.0, np.inf, 2.0])
     with pytest.raises(DataError) as caught:
         read_table(frame, labels=["mountain", "sky"])
     message = str(caught.value)
     assert "2 problems in the frame" in message
     assert "row 2: 'sea = sky ? sun': label 'sea' is not one of" in message
-    assert "row 1: nothing in column 'height'" in message
+    assert "row 1: inf in column 'height'" in message
 
 
 def test_sources_that_are_no_table(tmp_path):
@@ -244,7 +247,7 @@ def test_sources_that_are_no_table(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"x": 1}\n[1]\n{"x"\n')
     (tmp_path / "latin.csv").write_bytes("x,ranking\n1,caf\xe9\n".encode("latin-1"))
     for name, message in [
-        ("t.xlsx", "unknown kind of table '.xlsx'"),
+        ("t.xlsx", "cannot be read as Excel: File is not a zip file"),
         ("t.parquet", "cannot be read as parquet"),
         ("t.jsonl", r"(?s)2 of 3 lines .* row 1: '\[1\]': expected an object.*row 2:"),
         ("latin.csv", "is not UTF-8"),
@@ -262,15 +265,15 @@ def test_sources_that_are_no_table(tmp_path):
 
 
 def test_categories_dates_and_booleans():
-    dates = FRAME.assign(day=pd.to_datetime(["2020-01-01"] * 3), kind=pd.Categorical(["a", "b", "a"]))
-    with pytest.raises(DataError) as caught:
-        read_table(dates)
-    assert "column 'day': holds no numbers" in str(caught.value)
-    assert "column 'kind': holds no numbers" in str(caught.value)
+    dates = FRAME.assign(day=pd.to_datetime(["1970-01-02"] * 3), kind=pd.Categorical(["b", "a", None]))
+    data = read_table(dates)
+    assert [column.kind for column in data.encoding] == ["number", "number", "date", "category"]
+    assert data.encoding[3].categories == ("a", "b")
+    np.testing.assert_array_equal(data.features[:, 2:], [[1, 1], [1, 0], [1, np.nan]])
     assert read_table(FRAME.assign(wet=[True, False, True])).features[:, 2].tolist() == [1.0, 0.0, 1.0]
-    gaps = FRAME.assign(count=pd.array([1, None, 3], dtype="Int64"))
-    with pytest.raises(DataError, match="row 1: nothing in column 'count'"):
-        read_table(gaps)
+    gaps = read_table(FRAME.assign(count=pd.array([1, None, 3], dtype="Int64")))
+    np.testing.assert_array_equal(gaps.features[:, 2], [1, np.nan, 3])
+    assert gaps.encoding is None
 
 
 def test_single_precision_is_kept():

@@ -4,8 +4,9 @@ from gaussianmlr.apps.annotate.agreement import Overview, disagreement, overview
 from gaussianmlr.apps.annotate.connections import StoreError
 from gaussianmlr.apps.annotate.exports import export_answers, manifest_of
 from gaussianmlr.apps.annotate.imports import Imported, import_answers
-from gaussianmlr.apps.annotate.items import Found, read_items, read_labels
+from gaussianmlr.apps.annotate.items import Found, read_items
 from gaussianmlr.apps.annotate.store import Answer, Item, Person, Store
+from gaussianmlr.data.readers.labels import read_labels
 
 __all__ = [
     "Answer",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gaussianmlr.apps.annotate.store import Answer, Person, Store
 from gaussianmlr.errors import DataError
 from gaussianmlr.orders import UNKNOWN, to_ranks
-from gaussianmlr.rankers import agreement
+from gaussianmlr.rankers import agreement, reliability
 
 __all__ = ["Overview", "Read", "Table", "disagreement", "overview", "table"]
 
@@ -139,7 +139,8 @@ class Overview:
     ranked : int
         How many of them at least one person has ranked.
     people : list of dict
-        Per person: name, ranked, skipped, median seconds per item, tau-b against the others.
+        Per person: name, ranked, skipped, median seconds per item, tau-b against the others, and reliability
+        (see `gaussianmlr.rankers.reliability`; 1 = typical), both None until it can be known.
     agreement : dict of float
         Mean tau-b between two people, and the paper's metrics of one against the rest; empty until two
         people have ranked the same item.
@@ -176,11 +177,18 @@ def overview(store: Store, read_before: Read | None = None) -> Overview:
     apart = disagreement(found.ranks)
     order = np.argsort(-apart, kind="stable")
     tau_of = {person.id: value for person, value in zip(found.people, tau) if not np.isnan(value)}
+    # Only items that people share say whose answers are reliable.
+    trust = reliability(found.ranks[shared]).tolist() if tau_of else []
+    trust_of = dict(zip((person.id for person in found.people), trust))
     answers: dict[int, list[Answer]] = {}
     for answer in store.answers():
         answers.setdefault(answer.person, []).append(answer)
     people = [
-        _summary(person, answers.get(person.id, [])) | {"tau_b": tau_of.get(person.id)}
+        _summary(person, answers.get(person.id, []))
+        | {
+            "tau_b": tau_of.get(person.id),
+            "reliability": trust_of.get(person.id) if person.id in tau_of else None,
+        }
         for person in store.people()
     ]
     return Overview(

@@ -210,7 +210,8 @@ def _review_routes(project: Project) -> APIRouter:
 
     @routes.get("/api/export.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
     def export(
-        aggregate: Literal["none", "mean_rank", "borda", "kemeny"] = "none", escape_formulas: bool = False
+        aggregate: Literal["none", "mean_rank", "borda", "kemeny", "thurstone"] = "none",
+        escape_formulas: bool = False,
     ) -> Response:
         """The manifest that `gmlr train` reads, as CSV; save it next to the pictures."""
         frame = manifest_of(store, None if aggregate == "none" else aggregate)

@@ -33,7 +33,7 @@ def manifest_of(
     ----------
     store : Store
         The answers.
-    aggregate : {"mean_rank", "borda", "kemeny"}, optional
+    aggregate : {"mean_rank", "borda", "kemeny", "thurstone"}, optional
         Aggregate the orders of all people, see `gaussianmlr.rankers.aggregate`; by default every person
         has a row, with their name in the column ``ranker``.
     folder : path-like, optional
@@ -147,7 +147,7 @@ def export_answers(
     if suffix not in _FORMS or file.suffix.lower() == ".gz":
         raise DataError(f"{file}: unknown kind of table {file.suffix!r}; expected {', '.join(_FORMS)}")
     if escape_formulas and suffix not in SEPARATORS:
-        raise DataError(f"{file}: formulas are escaped only in {' and '.join(SEPARATORS)}")
+        raise DataError(f"{file}: formulas are escaped only in .csv and .tsv")
     if file.is_file() and not overwrite:
         raise DataError(f"{file} is there already; choose another name, or overwrite it with --overwrite")
     frame = manifest_of(store, aggregate, file.parent)

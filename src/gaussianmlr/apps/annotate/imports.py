@@ -98,7 +98,7 @@ def import_answers(
 
 
 def _read_manifest(file: Path) -> list[Given]:
-    frame, _ = read_frame(file, ("id", "image", "ranking", "ranker", "note"))
+    frame = read_frame(file, ("id", "image", "ranking", "ranker", "note")).frame
     if "ranking" not in frame.columns:
         raise DataError(f"{file}: no column 'ranking'; it has {shorten(list(frame.columns))}")
     named = next((name for name in ("image", "id") if name in frame.columns), None)

@@ -1,4 +1,4 @@
-"""Readers of items (pictures, texts or rows) and of labels."""
+"""Readers of items: pictures, texts or rows."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gaussianmlr._utils.bounded import check_file
 from gaussianmlr.data.readers.frames import read_frame
-from gaussianmlr.data.readers.manifests import locate
+from gaussianmlr.data.readers.layout import Layout, match_name
+from gaussianmlr.data.readers.manifests import image_column, locate
+from gaussianmlr.data.readers.parts import leave_out
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.orders import check_labels
 
-__all__ = ["Found", "Kind", "read_items", "read_labels"]
+__all__ = ["Found", "Kind", "read_items"]
 
 Kind = Literal["image", "text", "row"]
 _TEXTS = ("id", "image", "text", "ranking", "ranker", "split")
-_LARGEST = 1 << 24  # bytes of a file of labels
 _NOT_SHOWN = ("id", "ranking", "ranker", "split", "weight")
 
 
@@ -31,15 +30,17 @@ class Found(NamedTuple):
     items: dict[str, Any]
 
 
-def read_items(source: str | os.PathLike[str]) -> Found:
+def read_items(source: str | os.PathLike[str], layout: Layout | None = None) -> Found:
     r"""Read the items to rank.
 
     Parameters
     ----------
     source : path-like
-        A folder of pictures (with subfolders); or a table (CSV, TSV, JSON lines, Parquet) with a column
-        ``image`` (paths below its folder), a column ``text``, or otherwise rows whose cells are shown. Items
-        are named by their path, the column ``id``, or the number of the row.
+        A folder of pictures (with subfolders); or a table (any that `read_table` reads from a file) with a
+        column ``image`` (paths below its folder), a column ``text``, or otherwise rows whose cells are shown.
+        Items are named by their path, the column ``id``, or the number of the row.
+    layout : Layout, optional
+        The format of a table, and its column of ids; found out if left out.
 
     Examples
     --------
@@ -55,7 +56,14 @@ def read_items(source: str | os.PathLike[str]) -> Found:
         raise DataError(f"{path}: does not exist; expected a folder of pictures, a manifest or a table")
     if path.is_dir():
         return Found("image", str(path.resolve()), _pictures(path))
-    frame, _ = read_frame(path, _TEXTS)
+    layout = layout or Layout()
+    frame = leave_out(read_frame(path, (*_TEXTS, layout.id or "id"), layout).frame, layout, str(path), [])
+    roles = {match_name(name, list(frame.columns)) or name: name for name in _TEXTS if name != layout.id}
+    if layout.id is not None and (ids := match_name(layout.id, list(frame.columns))) is not None:
+        roles[ids] = "id"
+    if (image := image_column(path, layout)) is not None:
+        roles[image] = "image"
+    frame = frame.rename(columns=roles)
     rows = frame.to_dict("records")
     if "image" in frame.columns:
         return Found("image", str(path.resolve()), _listed(path, rows))
@@ -117,30 +125,3 @@ def _listed(manifest: Path, rows: list[dict[str, Any]]) -> dict[str, str]:
     if problems:
         raise DataError.of_rows(f"rows of {manifest} have no picture", problems, len(rows))
     return found
-
-
-def read_labels(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    r"""Read labels from a file, one per line; empty lines and lines that start with ``#`` are ignored.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "labels.txt").write_text("sky\n\nsea\n")
-    ...     read_labels(Path(folder, "labels.txt"))
-    ('sky', 'sea')
-    """
-    file = check_file(path, "a text file with one label per line")
-    if (size := file.stat().st_size) > _LARGEST:
-        raise DataError(f"{file}: {size:,} bytes; expected a text file with one label per line")
-    try:
-        lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: byte {error.start} is not UTF-8; save the labels as UTF-8") from None
-    labels = [line for line in lines if line and not line.startswith("#")]
-    if not labels:
-        raise DataError(f"{file}: holds no label; expected one per line")
-    try:
-        return check_labels(labels)
-    except DataError as error:
-        raise DataError(f"{file}: {error}") from None

@@ -103,7 +103,7 @@ class _Player:
         order = [self.model.labels.index(label) for label in LABELS]
         columns = (None if part is None else part[:, order] for part in Reading.join(readings))
         reading = Reading(*columns)  # type: ignore[arg-type]  # scores and p_relevant are never None
-        return Prediction.from_reading(reading, LABELS, method=self.model.method.name)
+        return Prediction.from_reading(reading, LABELS, method=self.model.method.name, jnd=self.model.jnd)
 
 
 def playing_app(models: Mapping[str, Model], digits: Digits, token: str | None = None) -> FastAPI:

@@ -27,9 +27,11 @@ from gaussianmlr.apps.web.answers import encoded, finite
 from gaussianmlr.apps.web.limits import RequestCounts, exposition
 from gaussianmlr.apps.web.server import make_app
 from gaussianmlr.data import Preprocess
-from gaussianmlr.data.inputs import read_rows
+from gaussianmlr.data.columns import Column
+from gaussianmlr.data.inputs import columns_of, encoding_of, read_rows
 from gaussianmlr.data.readers.images import decode_image
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.inference.predict import check_guarantee
 from gaussianmlr.methods import Reading
 from gaussianmlr.model.model import Model
 from gaussianmlr.model.prediction import Prediction
@@ -40,9 +42,14 @@ More = Literal["buckets", "p_first", "expected_rank", "p_rank", "p_above", "part
 Confidence = Annotated[
     float | None, Field(gt=0.5, lt=1, description="Adds the part of each order that is certain.")
 ]
+Guarantee = Annotated[
+    float | None,
+    Field(gt=0, le=0.5, description="Adds what is guaranteed at this level alpha, for calibrated models."),
+]
 _CELLS = 4_000_000  # numbers per answer
 _STEP = 50_000  # cost of one step, about 50 ms; see `_cost`
 _SHORT = 200_000  # bytes of pictures, or numbers, that count as short work
+_MOST_DESCRIBED = 500  # columns in the schema
 _MATRICES = ("p_rank", "p_above", "partial_order")
 
 
@@ -85,12 +92,15 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
     rows: list[Any] | None = Field(
-        None, description="For models of tables: lists of numbers in the order of the columns, or objects."
+        None,
+        description="For models of tables: lists of cells in the order of the columns, or objects. "
+        "A cell is a number, a text (of a category or a date), true, false, or null for a gap.",
     )
     images: list[str] | None = Field(None, description="For models of images: image files as base64.")
     names: list[str] | None = Field(None, description="Names of the instances.")
     readings: list[More] = Field([], description="Readings in addition to order, ranks and probabilities.")
     confidence: Confidence = None
+    guarantee: Guarantee = None
 
 
 def serving_app(model: Model, limits: Limits | None = None, token: str | None = None) -> FastAPI:
@@ -152,20 +162,54 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
 
     @app.post("/predict", summary="Predict rows, or images as base64")
     async def predict(asked: Asked) -> Response:
-        return await service.answer(service.inputs(asked), asked.names, asked.readings, asked.confidence)
+        return await service.answer(
+            service.inputs(asked), asked.names, asked.readings, asked.confidence, asked.guarantee
+        )
 
     @app.post("/predict/files", summary="Predict image files of a form")
     async def predict_files(
         images: Annotated[list[UploadFile], File(description="Image files.")],
         readings: Annotated[list[More] | None, Form()] = None,
         confidence: Annotated[Confidence, Form()] = None,
+        guarantee: Annotated[Guarantee, Form()] = None,
     ) -> Response:
         service.check_count(len(images), "images")
         named = [(file.filename or str(place), await file.read()) for place, file in enumerate(images)]
         names = [name for name, _ in named]
-        return await service.answer(named, names, readings or [], confidence)
+        return await service.answer(named, names, readings or [], confidence, guarantee)
 
+    _describe_rows(app, model)
     return app
+
+
+def _describe_rows(app: FastAPI, model: Model) -> None:
+    """Describe the columns of a table in the OpenAPI schema."""
+    if model.inputs["kind"] != "table":
+        return
+    plain = app.openapi
+    names = columns_of(model.inputs)[:_MOST_DESCRIBED]
+    held = encoding_of(model.inputs) or (Column(),) * len(names)
+    cells = {name: _cell_schema(column) for name, column in zip(names, held)}
+    as_object = {"type": "object", "properties": cells, "required": list(cells)}
+    as_list = {"type": "array", "items": {"type": ["number", "string", "boolean", "null"]}}
+
+    def described() -> dict[str, Any]:
+        found = plain()
+        rows = found["components"]["schemas"]["Asked"]["properties"]["rows"]
+        rows["anyOf"][0]["items"] = {"anyOf": [as_list, as_object]}
+        return found
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _cell_schema(column: Column) -> dict[str, Any]:
+    types = ["string", "null"] if column.kind == "date" else ["number", "string", "boolean", "null"]
+    found: dict[str, Any] = {"type": types, "description": column.shown}
+    if column.kind == "category":
+        found["examples"] = list(column.categories[:5])
+    elif column.kind == "date":
+        found["examples"] = ["2024-12-31", "2024-12-31T12:00:00"]
+    return found
 
 
 class _Service(Collector):
@@ -208,6 +252,7 @@ class _Service(Collector):
         names: Sequence[str] | None,
         readings: Sequence[str],
         confidence: float | None,
+        guarantee: float | None,
     ) -> Response:
         """Prepare inputs, read them with the model, write the answer."""
         assert self._batcher is not None
@@ -215,16 +260,24 @@ class _Service(Collector):
             raise DataError(f"expected a name for each of {len(given)} instances, got {len(names)}")
         width = len(self.model.labels)
         check_pairs(len(given), width, readings, confidence)
+        if guarantee is not None:
+            check_guarantee(self.model, guarantee)
+            check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
         ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
         found = self._prediction(await self._batcher.read(inputs), names)
-        long = len(found) * _cost(width, readings, confidence) > _STEP
-        parts = await self._workers.run(pieces(found, readings, confidence), long=long)
+        long = len(found) * _cost(width, readings, confidence or guarantee) > _STEP
+        parts = await self._workers.run(pieces(found, readings, confidence, guarantee), long=long)
         return Response(b"".join(parts), media_type="application/json")
 
     def _prediction(self, reading: Reading, names: Sequence[str] | None) -> Prediction:
         return Prediction.from_reading(
-            reading, self.model.labels, method=self.model.method.name, names=names or ()
+            reading,
+            self.model.labels,
+            method=self.model.method.name,
+            names=names or (),
+            jnd=self.model.jnd,
+            conformal=self.model.guarantees,
         )
 
     def check_count(self, count: int, what: str) -> None:
@@ -272,7 +325,9 @@ def check_pairs(count: int, width: int, readings: Sequence[str], confidence: flo
         raise DataError("partial_order needs a confidence, such as 0.9")
 
 
-def pieces(found: Prediction, readings: Sequence[str], confidence: float | None) -> Iterator[bytes]:
+def pieces(
+    found: Prediction, readings: Sequence[str], confidence: float | None, guarantee: float | None = None
+) -> Iterator[bytes]:
     """A prediction as JSON, a few instances at a time.
 
     It is `Prediction.to_dict` with further readings.
@@ -286,19 +341,29 @@ def pieces(found: Prediction, readings: Sequence[str], confidence: float | None)
     "buckets":[["b"],["a"]]}]}
     """
     yield b'{"method":%b,"labels":%b,"instances":[' % (encoded(found.method), encoded(list(found.labels)))
-    step = max(1, _STEP // _cost(len(found.labels), readings, confidence))
+    step = max(1, _STEP // _cost(len(found.labels), readings, confidence or guarantee))
     for start in range(0, len(found), step):
         part = found[start : start + step] if step < len(found) else found
-        yield (b"," if start else b"") + _instances(part, readings, confidence)
-    yield b"]}"
+        yield (b"," if start else b"") + _instances(part, readings, confidence, guarantee)
+    yield b"]}" if guarantee is None else b'],"guarantee":%b}' % encoded(_promise(found, guarantee))
 
 
-def _instances(found: Prediction, readings: Sequence[str], confidence: float | None) -> bytes:
+def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
+    promised = found.guaranteed(guarantee)
+    return {"alpha": guarantee, "rows": promised.rows, "statement": promised.statement}
+
+
+def _instances(
+    found: Prediction, readings: Sequence[str], confidence: float | None, guarantee: float | None
+) -> bytes:
     columns = [name for name in ("p_first", "expected_rank") if name in readings]
     instances = found.to_dict(*columns, confidence=confidence)["instances"]
     if "buckets" in readings:
         for instance, buckets in zip(instances, found.lists):
             instance["buckets"] = buckets
+    if guarantee is not None:
+        for instance, promised in zip(instances, found.guaranteed(guarantee).to_dict()["instances"]):
+            instance["guaranteed"] = promised
     matrices = {name: getattr(found, name) for name in ("p_rank", "p_above") if name in readings}
     if "partial_order" in readings and confidence is not None:
         matrices["partial_order"] = found.partial_order(confidence)
@@ -349,6 +414,7 @@ def _about(model: Model) -> dict[str, Any]:
         "labels": list(model.labels),
         "inputs": model.inputs,
         "calibration": None if model.calibration is None else vars(model.calibration),
+        "guarantees": None if model.guarantees is None else {"rows": model.guarantees.rows},
         "metrics": model.about.get("metrics", {}),
     }
     return finite(found)  # type: ignore[no-any-return]  # a dict, as it was given

@@ -83,16 +83,16 @@ def _positives(axes: Any, statistics: dict[str, Any]) -> None:
 
 def _rankers(axes: Any, agreement: dict[str, Any]) -> None:
     each = {name: value for name, value in agreement["tau_b_of_ranker"].items() if value is not None}
-    axes.bar(range(len(each)), list(each.values()), color=BLUE, width=0.8)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    axes.axhline(agreement["against_rest"]["tau_b"], color=ORANGE, linewidth=2)
+    axes.bar(range(len(each)), [100 * value for value in each.values()], color=BLUE, width=0.8)
+    axes.set_yticks([0, 25, 50, 75, 100])
+    axes.axhline(100 * agreement["against_rest"]["tau_b"], color=ORANGE, linewidth=2)
     if len(each) <= 20:
         axes.set_xticks(range(len(each)), [_short(name, 8) for name in each], fontsize=9)
-    axes.set_ylim(min(0, *each.values()), 1.08)
+    axes.set_ylim(100 * min(0, *each.values()), 108)
     axes.set_xlabel("ranker")
-    axes.set_ylabel("tau-b")
+    axes.set_ylabel("tau-b, 100 = the same order")
     mean = agreement["against_rest"]["tau_b"]
-    axes.set_title(f"A ranker against the rest (mean {mean:.3f})", fontsize=11)
+    axes.set_title(f"A ranker against the rest (mean {100 * mean:.1f})", fontsize=11)
     _bare(axes)
 
 

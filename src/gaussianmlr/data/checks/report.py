@@ -8,9 +8,9 @@ from typing import Any
 
 from gaussianmlr.data.checks.plot import plot
 from gaussianmlr.data.dataset import RankedData
-from gaussianmlr.data.problems import Problem
+from gaussianmlr.data.problems import Problem, summary
 from gaussianmlr.data.recognise import Kind
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 
 _WIDEST = 60  # characters of a label
 _KINDS = {
@@ -92,9 +92,28 @@ def _text(report: Report) -> str:
         lines += _summary(report.statistics)
         lines += _label_table(report.statistics["labels"])
     lines += [f"note: {note}" for note in report.notes]
-    lines += [f"{problem.severity}: {problem}" for problem in (*report.errors, *report.warnings)]
+    found = (*summary(report.errors), *summary(report.warnings))
+    lines += [f"{problem.severity}: {problem}" for problem in found]
     lines.append(f"{_count(len(report.errors), 'error')}, {_count(len(report.warnings), 'warning')}")
     return "\n".join(lines)
+
+
+def _columns(found: list[dict[str, Any]]) -> list[str]:
+    """Columns that are more than numbers without gaps, a line per kind."""
+    lines = []
+    for kind, plural in {"category": "categories", "boolean": "booleans", "date": "dates"}.items():
+        some = [one for one in found if one["kind"] == kind]
+        named = [
+            f"{one['name']} ({one['categories']:,})" if kind == "category" else one["name"] for one in some
+        ]
+        lines += [f"{plural}: {_listed(named)}"] if some else []
+    gaps = [f"{one['name']} {one['gaps']:,}" for one in found if one["gaps"]]
+    return [*lines, f"gaps: {_listed(gaps)}"] if gaps else lines
+
+
+def _listed(names: list[str]) -> str:
+    more = f", and {len(names) - 20} more" if len(names) > 20 else ""
+    return ", ".join(names[:20]) + more
 
 
 def _summary(found: dict[str, Any]) -> list[str]:
@@ -106,6 +125,7 @@ def _summary(found: dict[str, Any]) -> list[str]:
         what += ": " + ", ".join(f"{name or '(none)'} {count:,}" for name, count in found["splits"].items())
     lines = [
         what,
+        *_columns(found.get("columns", [])),
         f"relevant labels per instance: {positives['min']} to {positives['max']}, "
         f"mean {positives['mean']:.2f}; with ties {found['ties']:,}, "
         f"with none {found['empty']:,}; unknown cells {found['unknown']:,}",
@@ -121,7 +141,18 @@ def _summary(found: dict[str, Any]) -> list[str]:
                 f"; one against the rest: tau-b {100 * rest['tau_b']:.1f}, F1 {100 * rest['f1']:.1f}; "
                 f"two rankers: tau-b {100 * agreed['pairwise_tau_b']:.1f}"
             )
+            lines += _reliabilities(agreed["reliability_of_ranker"])
     return lines
+
+
+def _reliabilities(each: dict[str, float | None]) -> list[str]:
+    """The most and the least reliable ranker."""
+    known = {name: value for name, value in each.items() if value is not None}
+    if len(known) < 2:
+        return []
+    best, worst = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    extremes = [f"{known[name]:.2f} ({shorten(name)})" for name in (worst, best)]
+    return ["reliability of rankers (1 = typical): from " + " to ".join(extremes)]
 
 
 def _label_table(labels: dict[str, dict[str, Any]]) -> list[str]:

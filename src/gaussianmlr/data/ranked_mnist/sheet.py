@@ -77,7 +77,7 @@ def contact_sheet(
         raise DataError(f"the sheet has {rows} rows and {columns} columns; expected 1 or more of both")
     members = _members(name)
     single = isinstance(name, str | Setting) and len(members) == 1
-    title, note = ("Ranked MNIST", "one row a set")
+    title, note = ("Ranked MNIST", "one row per set")
     if single:
         title, note = f"Ranked MNIST  {members[0].name}", _described(members[0])
     rows = rows if single else 1

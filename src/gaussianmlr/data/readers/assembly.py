@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr._utils.magnitude import LARGEST, LARGEST_WEIGHT, expected_below
+from gaussianmlr.data.cells import EXPECTED, Kind
+from gaussianmlr.data.columns import Column, Encoding
 from gaussianmlr.data.dataset import FloatArray, IntArray, RankedData
+from gaussianmlr.data.matrices import Read, read_column
 from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.readers.grades import Grading, like_positions, question_positions
 from gaussianmlr.data.readers.parts import Columns
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.orders import UNKNOWN, densify, to_ranks
+from gaussianmlr.orders import UNKNOWN, to_ranks
+from gaussianmlr.orders.reading import is_missing
 from gaussianmlr.rankers import aggregation
 
-Missing = Literal["error", "unknown", "irrelevant"]
 BoolArray = npt.NDArray[np.bool_]
 _LONGEST_ID = 4096  # characters, as of the path of a picture
 _LONGEST_SPLIT = 100
-
-
-@dataclass(frozen=True)
-class Grading:
-    """How numbers in label columns become orders; without a threshold they must be ranks."""
-
-    threshold: float | None = None
-    tolerance: float = 0.0
-    missing: Missing = "error"
-
-    def __post_init__(self) -> None:
-        if self.missing not in ("error", "unknown", "irrelevant"):
-            raise DataError(f"missing is 'error', 'unknown' or 'irrelevant', not {self.missing!r}")
-        if self.threshold is not None and not np.isfinite(self.threshold):
-            raise DataError(f"threshold is {self.threshold}; expected a finite number")
-        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
-            raise DataError(f"tolerance is {self.tolerance}; expected a finite number >= 0")
-        if self.tolerance and self.threshold is None:
-            raise DataError(
-                f"a tolerance of {self.tolerance} is for grades; give a threshold too, such as threshold=0"
-            )
-
-    def ranks(self, values: Any) -> IntArray:
-        """Ranks of [N, K] numbers."""
-        if self.threshold is None:
-            if self.missing != "error":
-                gap = UNKNOWN if self.missing == "unknown" else 0
-                values = np.where(np.isnan(np.asarray(values, dtype=np.float64)), gap, values)
-            return to_ranks(values).ranks
-        return densify(values, threshold=self.threshold, tolerance=self.tolerance, missing=self.missing)
 
 
 @dataclass(frozen=True)
@@ -60,11 +34,20 @@ class Rows:
     ranks: IntArray
     labels: tuple[str, ...]
     features: FloatArray | None
+    table: Table
     good: BoolArray
     split: npt.NDArray[np.object_] | None
     weight: npt.NDArray[np.float64] | None
     ranker: npt.NDArray[np.object_] | None
     id: npt.NDArray[np.object_] | None
+
+
+class Table(NamedTuple):
+    """The feature columns that are used, and why others are not."""
+
+    names: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    notes: tuple[str, ...] = ()
 
 
 class _Notes(NamedTuple):
@@ -80,16 +63,26 @@ class _Notes(NamedTuple):
         self.good[row] = False
 
 
-def read_rows(frame: Any, columns: Columns, grading: Grading, problems: Problems) -> Rows:
-    """Read every cell, noting problems."""
+def read_rows(
+    frame: Any,
+    columns: Columns,
+    grading: Grading,
+    problems: Problems,
+    order_separator: str | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+) -> Rows:
+    """Read every cell, noting problems; `kinds` says what feature columns hold where it is known."""
     good = np.ones(len(frame), dtype=bool)
     ids = texts(frame, columns.id, problems, good)
     places = [
         f"row {row}" if ids is None else f"row {row} (id {shorten(ids[row])})" for row in range(len(frame))
     ]
     notes = _Notes(places, good, problems)
-    ranks, labels = _orders(frame, columns, grading, notes)
-    features = _features(frame, columns.features, notes)
+    if columns.ranking is not None:
+        ranks, labels = _text_orders(frame, columns, order_separator, notes)
+    else:
+        ranks, labels = _label_orders(frame, columns, grading, notes)
+    features, table = _features(frame, columns.features, notes, kinds or {})
     weight = None
     if columns.weight is not None:
         weight = _numbers(frame, (columns.weight,), notes, kind="weight")[:, 0]
@@ -97,7 +90,7 @@ def read_rows(frame: Any, columns: Columns, grading: Grading, problems: Problems
             notes.refuse("weight", row, f"weight {weight[row]}; expected a number >= 0")
     split = texts(frame, columns.split, problems, good, _LONGEST_SPLIT)
     ranker = texts(frame, columns.ranker, problems, good)
-    return Rows(ranks, labels, features, good, split, weight, ranker, ids)
+    return Rows(ranks, labels, features, table, good, split, weight, ranker, ids)
 
 
 def texts(
@@ -123,25 +116,43 @@ def texts(
     return np.asarray(values.astype(str), dtype=np.object_)
 
 
-def _orders(
+def _label_orders(
     frame: Any, columns: Columns, grading: Grading, notes: _Notes
 ) -> tuple[IntArray, tuple[str, ...]]:
-    if columns.ranking is not None:
-        rows: list[Any] = frame[columns.ranking].to_numpy(dtype=object).tolist()
-        return _text_orders(rows, columns.labels, notes)
     labels, good = columns.labels or (), notes.good
     values = _numbers(frame, columns.label_columns, notes, kind="order", gaps=True)
+    questionable = like_positions(values[good])
+    if not grading.gaps:
+        _refuse_gaps(values, columns.label_columns, questionable, notes)
     ranks = np.zeros((len(frame), len(labels)), dtype=np.int64)
     for row in np.flatnonzero(good).tolist() if not _try(grading, values[good]) else ():
         try:
             grading.ranks(values[row : row + 1])
         except DataError as error:
-            hint = "; threshold=0.0 reads degrees" if grading.threshold is None else ""
+            hint = "; threshold=0.0 (--threshold 0) reads degrees" if grading.threshold is None else ""
             message = reason(error).replace("; `densify` turns any numbers into ranks", hint)
             notes.refuse("order", row, message)
     if good.any():
         ranks[good] = grading.ranks(values[good])
+        if questionable and not grading.positions and grading.threshold is None:
+            question_positions(values[good], notes.problems)
     return ranks, labels
+
+
+def _refuse_gaps(values: FloatArray, names: tuple[str, ...], questionable: bool, notes: _Notes) -> None:
+    """Note empty cells of label columns, by column."""
+    gaps = np.isnan(values) & notes.good[:, None]
+    for column in np.flatnonzero(gaps.any(axis=0)).tolist():
+        rows = np.flatnonzero(gaps[:, column]).tolist()
+        listed = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
+        message = (
+            f"nothing in {'row' if len(rows) == 1 else 'rows'} {listed}; write 0 (does not apply) or -1 "
+        )
+        message += "(unknown), or say which with missing='irrelevant' or 'unknown' (--missing)"
+        if questionable:
+            message += "; positions (1 = best, empty = not ranked) are read with positions=True (--positions)"
+        notes.problems.add("order", f"column {names[column]!r}", message)
+    notes.good[gaps.any(axis=1)] = False
 
 
 def _try(grading: Grading, values: FloatArray) -> bool:
@@ -154,31 +165,41 @@ def _try(grading: Grading, values: FloatArray) -> bool:
 
 
 def _text_orders(
-    rows: list[Any], labels: tuple[str, ...] | None, notes: _Notes
+    frame: Any, columns: Columns, separator: str | None, notes: _Notes
 ) -> tuple[IntArray, tuple[str, ...]]:
+    labels = columns.labels
+    given: list[Any] = frame[columns.ranking].to_numpy(dtype=object).tolist()
+    rows = ["" if is_missing(row) else row for row in given]
+    empty = sum(isinstance(row, str) and not row.strip() for row in rows)
+    if empty:
+        cells = f"{empty:,} of {len(rows):,} cells of the column {columns.ranking!r}"
+        notes.problems.notes.append(f"{cells} are empty: no label applies there")
     try:
-        return to_ranks(rows, labels)
+        return to_ranks(rows, labels, order_separator=separator)
     except DataError as error:
         whole = error
-    bad: list[tuple[Any, str]] = list(whole.rows or _bad_alone(rows, labels))
+    bad: list[tuple[Any, str]] = list(whole.rows or _bad_alone(rows, labels, separator))
     if not bad:  # every order alone is valid, so the labels are wrong
-        raise whole
+        notes.problems.add("order", f"column {columns.ranking!r}", str(whole))
+        notes.good[:] = False
     for number, message in bad:
         notes.refuse("order", number, message)
     good = notes.good
     if not good.any():
         return np.zeros((len(rows), len(labels or ())), dtype=np.int64), labels or ()
-    read, found = to_ranks([row for row, fine in zip(rows, good) if fine], labels)
+    read, found = to_ranks([row for row, fine in zip(rows, good) if fine], labels, order_separator=separator)
     ranks = np.zeros((len(rows), len(found)), dtype=np.int64)
     ranks[good] = read
     return ranks, found
 
 
-def _bad_alone(rows: list[Any], labels: tuple[str, ...] | None) -> Iterator[tuple[int, str]]:
+def _bad_alone(
+    rows: list[Any], labels: tuple[str, ...] | None, separator: str | None
+) -> Iterator[tuple[int, str]]:
     for number, row in enumerate(rows):
         try:
             # A second order with a label of its own: an empty order alone names none.
-            to_ranks([row, ["-"]] if labels is None else [row], labels)
+            to_ranks([row, ["-"]] if labels is None else [row], labels, order_separator=separator)
         except DataError as error:
             yield number, reason(error)
 
@@ -189,12 +210,55 @@ def reason(error: DataError) -> str:
     return last.removeprefix("row 0: ")
 
 
-def _features(frame: Any, names: tuple[str, ...], notes: _Notes) -> FloatArray | None:
+def _features(
+    frame: Any, names: tuple[str, ...], notes: _Notes, kinds: Mapping[str, Kind]
+) -> tuple[FloatArray | None, Table]:
+    """The feature columns as numbers, and what they hold."""
     if not names:
-        return None
-    matrix = _numbers(frame, names, notes, kind="feature")
-    single = all(frame[name].dtype == np.float32 for name in names)
-    return matrix.astype(np.float32) if single else matrix
+        return None, Table()
+    used, columns, matrix, left_out = [], [], [], []
+    for name in names:
+        found = _feature(frame[name], name, notes, kinds.get(name))
+        if found.column is None:
+            left_out.append(f"column {name!r} is left out: {found.note}")
+            continue
+        used.append(name)
+        columns.append(found.column)
+        matrix.append(found.values)
+    if not used:
+        notes.problems.add("feature", "the table", f"no feature column can be used; {'; '.join(left_out)}")
+        return None, Table(notes=tuple(left_out))
+    values = np.stack(matrix, axis=1)
+    _check_range(values, tuple(used), notes, kind="feature", gaps=True)
+    single = all(frame[name].dtype == np.float32 for name in used)
+    encoding = None if all(one == Column() for one in columns) else tuple(columns)
+    table = Table(tuple(used), encoding, tuple(left_out))
+    return values.astype(np.float32) if single else values, table
+
+
+def _as_category(name: str) -> str:
+    return f"with --categories {name!r}, in Python kinds={{{name!r}: 'category'}}"
+
+
+def _feature(cells: Any, name: str, notes: _Notes, kind: Kind | None) -> Read:
+    """A feature column, its mistakes noted."""
+    empty = np.zeros(len(cells))
+    try:
+        found = read_column(cells, kind)
+    except (DataError, TypeError) as error:
+        way = f"leave it out (--drop, drop=[...]), or read it as texts {_as_category(name)}"
+        notes.problems.add("feature", f"column {name!r}", f"{error}; {way}")
+        return Read(Column(), empty, np.zeros(0, dtype=np.intp), "")
+    if found.column is None and "categories" in found.note:
+        return found._replace(note=f"{found.note}; it is used {_as_category(name)}")
+    if found.column is None:
+        return found
+    rows = found.wrong.tolist()
+    for number, row in enumerate(rows):
+        hint = f", or categories {_as_category(name)}" if number == 0 and kind is None else ""
+        what = f"{shorten(cells.iloc[row])} in column {name!r}; expected {EXPECTED[found.column.kind]}"
+        notes.refuse("feature", row, what + hint)
+    return found
 
 
 def _numbers(
@@ -210,7 +274,7 @@ def _numbers(
         wrong = np.isnan(matrix[:, position]) & ~np.asarray(column.isna(), dtype=bool)
         rows = np.flatnonzero(wrong).tolist()
         if 2 * len(rows) > len(frame):  # a column of texts is one mistake, not one per row
-            notes.problems.add(kind, f"column {name!r}", _no_number(column.iloc[rows[0]], rows[0], kind))
+            notes.problems.add(kind, f"column {name!r}", _no_number(column.iloc[rows[0]], rows[0]))
             matrix[:, position] = 0.0
             continue
         for row in rows:
@@ -274,13 +338,8 @@ def _columns(names: list[str]) -> str:
     return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names[:3])) + more
 
 
-def _no_number(value: object, row: int, kind: str) -> str:
-    if kind != "feature":
-        return f"{shorten(value)} in row {row}; expected numbers"
-    return (
-        f"holds no numbers, such as {shorten(value)} in row {row}; encode categories first "
-        "(pandas.get_dummies) or leave the column out with features=[...]"
-    )
+def _no_number(value: object, row: int) -> str:
+    return f"{shorten(value)} in row {row}; expected numbers"
 
 
 def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
@@ -335,6 +394,9 @@ def _pick(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Any]:
         "ranks": rows.ranks if everything else rows.ranks[index],
         "labels": rows.labels,
         "features": None if rows.features is None else rows.features[index],
+        "feature_names": rows.table.names or None,
+        "encoding": rows.table.encoding,
+        "notes": rows.table.notes,
         "split": None if rows.split is None else rows.split[index],
         "weights": None if rows.weight is None else rows.weight[index],
         "ids": index.tolist() if rows.id is None else rows.id[index].tolist(),
@@ -350,6 +412,8 @@ def _same_in_every_row(
         if values is None:
             continue
         differs = values[good] != values[heads]
+        if name == "features":
+            differs &= ~(np.isnan(values[good]) & np.isnan(values[heads]))
         for number in np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1)).tolist():
             where, message = (
                 f"row {good[number]}",
@@ -358,9 +422,8 @@ def _same_in_every_row(
             problems.add("instance", where, message)
 
 
-def build(parts: dict[str, Any], columns: Columns, source: str) -> RankedData:
-    """`RankedData` of checked parts."""
+def build(parts: dict[str, Any], source: str, notes: list[str]) -> RankedData:
+    """`RankedData` of checked parts; notes on the file come before those on its columns."""
     if len(parts["ranks"]) == 0:
         raise DataError(f"{source}: no row can be used")
-    names = columns.features if parts.get("features") is not None else None
-    return RankedData(**parts, feature_names=names, source=source)
+    return RankedData(**{**parts, "notes": (*notes, *parts["notes"])}, source=source)

@@ -271,6 +271,7 @@ class RankedImages(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
         drawn = by_ranker and data.by_ranker is not None
         self.ranks = torch.from_numpy(data.by_ranker if drawn else data.ranks)
         self.weights = None if data.weights is None else torch.from_numpy(data.weights).float()
+        self.shares: Tensor | None = None  # as in `Arrays`
         # In shared memory, so that persistent workers see the epoch change.
         self._epoch = torch.zeros((), dtype=torch.int64)
         self._epoch.share_memory_()  # type: ignore[no-untyped-call]
@@ -299,7 +300,7 @@ class RankedImages(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
         images = [self.load(self.files[index], epoch, index) for index in where.tolist()]
         # A process may have no share of the last batch.
         stacked = torch.stack(images) if images else self.load(self.files[0])[None][:0]
-        return stacked, *truth_at(where, self.ranks, self.weights, self.seed, epoch)
+        return stacked, *truth_at(where, self.ranks, self.weights, self.seed, epoch, self.shares)
 
     def load(self, file: Path, epoch: int = 0, index: int = 0) -> Tensor:
         """The tensor of a file; epoch and index are for `Augment`."""

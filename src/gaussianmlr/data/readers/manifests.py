@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,14 @@ import numpy as np
 from gaussianmlr._utils.bounded import is_folder
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.problems import Problems
-from gaussianmlr.data.readers.assembly import Grading, Missing
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, header_of, read_frame, suffix_of
+from gaussianmlr.data.readers.grades import Grading
+from gaussianmlr.data.readers.layout import Layout, Missing, match_name
 from gaussianmlr.data.readers.tables import assemble
 from gaussianmlr.errors import SHOWN_ROWS, DataError
 
+IMAGE_COLUMNS = ("images", "path", "file", "filename", "file_name", "image_path", "img", "picture", "photo")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 MANIFEST_NAMES = tuple(f"manifest{suffix}" for suffix in FRAME_SUFFIXES)
 
 
@@ -25,7 +28,7 @@ def read_images(
     path: str | os.PathLike[str],
     *,
     folder: str | os.PathLike[str] | None = None,
-    image: str = "image",
+    image: str | None = None,
     ranking: str | None = "ranking",
     labels: str | Sequence[str] | None = None,
     split: str | None = "split",
@@ -36,21 +39,26 @@ def read_images(
     missing: Missing = "error",
     aggregate: str = "mean_rank",
     allow_outside: bool = False,
+    layout: Layout | None = None,
 ) -> RankedData:
     r"""Read a manifest of pictures and their orders.
 
     Parameters
     ----------
     path : path-like
-        A manifest (CSV, TSV, Parquet or JSON lines), or a folder that holds one called ``manifest``.
+        A manifest (any file that `read_table` reads), or a folder that holds one called ``manifest``, or no
+        other table than one.
     folder : path-like, optional
         Where the pictures are; the manifest's folder if left out.
-    image : str
-        The column with the paths, relative to the folder. Several rankers are several rows of one image.
+    image : str, optional
+        The column with the paths, relative to the folder; by default ``image``, or ``path``, ``file`` or the
+        like where it names pictures. Several rankers are several rows of one image.
     ranking, labels, split, weight, ranker, threshold, tolerance, missing, aggregate
         As in `read_table`. Other columns are not used.
     allow_outside : bool
         Allow pictures outside the folder, by an absolute path or ``..``.
+    layout : Layout, optional
+        Further options of `read_table`; replaces `ranking`, `split`, `weight`, `ranker` and `missing`.
 
     Raises
     ------
@@ -72,15 +80,16 @@ def read_images(
     """
     problems = Problems()
     manifest = find_manifest(Path(path))
+    if layout is None:
+        layout = Layout(ranking=ranking, split=split, weight=weight, ranker=ranker, missing=missing)
     data = assemble_images(
         manifest,
         Path(folder) if folder is not None else manifest.parent,
         problems,
         image=image,
-        ranking=ranking,
         labels=labels,
-        parts={"split": split, "weight": weight, "ranker": ranker},
-        grading=Grading(threshold, tolerance, missing),
+        layout=layout,
+        grading=Grading(threshold, tolerance, layout.missing, layout.positions),
         aggregate=aggregate,
         allow_outside=allow_outside,
     )
@@ -89,16 +98,45 @@ def read_images(
 
 
 def find_manifest(path: Path) -> Path:
-    """The manifest itself, or the one a folder holds."""
+    """The manifest itself, or the one a folder holds: called so, or its only table."""
     if not is_folder(path):
         return path
-    found = [path / name for name in MANIFEST_NAMES if (path / name).is_file()]
+    found = [path / name for name in MANIFEST_NAMES if (path / name).is_file()] or tables_in(path)
     if len(found) == 1:
         return found[0]
     if found:
-        names = ", ".join(file.name for file in found)
-        raise DataError(f"{path}: holds {names}; name the one to read")
-    raise DataError(f"{path}: no manifest; expected one of {', '.join(MANIFEST_NAMES)}")
+        raise DataError(f"{path}: holds {_listed(found, path)}; name the one to read")
+    raise DataError(f"{path}: no manifest; expected one of {', '.join(MANIFEST_NAMES)}, or one table")
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """The tables in a folder, by their suffix; texts (.txt) may be anything and do not count."""
+    with os.scandir(folder) as entries:
+        files = sorted(Path(entry.path) for entry in entries if entry.is_file())
+    suffixes = {*FRAME_SUFFIXES} - {".txt"}
+    return [file for file in files if suffix_of(file) in suffixes and not file.name.startswith((".", "~$"))]
+
+
+def _listed(files: Sequence[Path], folder: Path) -> str:
+    names = [file.relative_to(folder).as_posix() for file in files]
+    more = f" and {len(names) - SHOWN_ROWS} more" if len(names) > SHOWN_ROWS else ""
+    return ", ".join(names[:SHOWN_ROWS]) + more
+
+
+def image_column(path: Path, layout: Layout) -> str | None:
+    """The column of a table with paths of pictures: ``image``, or one of another name that holds such."""
+    names = header_of(path, layout)
+    roles = (layout.ranking, layout.id, layout.split, layout.weight, layout.ranker)
+    column = match_name("image", names)
+    if column is not None or suffix_of(path) not in FRAME_SUFFIXES:
+        return column
+    for other in IMAGE_COLUMNS:
+        column = match_name(other, names)
+        if column is not None and column not in roles:
+            cells = read_frame(path, [column], layout).frame[column].dropna().astype(str)
+            if bool(cells.str.lower().str.strip().str.endswith(IMAGE_SUFFIXES).mean() > 0.5):
+                return column
+    return None
 
 
 def manifest_below(folder: Path, name: Path) -> Path | None:
@@ -109,9 +147,7 @@ def manifest_below(folder: Path, name: Path) -> Path | None:
         file for file in folder.rglob("manifest.*") if file.name in MANIFEST_NAMES and file.is_file()
     )
     if len(found) > 1:
-        names = [file.relative_to(folder).as_posix() for file in found]
-        more = f" and {len(names) - SHOWN_ROWS} more" if len(names) > SHOWN_ROWS else ""
-        raise DataError(f"{name}: holds {', '.join(names[:SHOWN_ROWS])}{more}; name the one to read")
+        raise DataError(f"{name}: holds {_listed(found, folder)}; name the one to read")
     return found[0] if found else None
 
 
@@ -120,13 +156,15 @@ def assemble_images(
     folder: Path,
     problems: Problems,
     *,
-    image: str,
-    parts: Mapping[str, str | None],
+    image: str | None,
+    layout: Layout,
     allow_outside: bool,
     **settings: Any,
 ) -> RankedData:
     """The readable part of a manifest; problems are noted."""
-    data = assemble(manifest, problems, features=(), parts={**parts, "id": image}, **settings)
+    if image is None:
+        image = image_column(manifest, layout) or "image"
+    data = assemble(manifest, problems, layout=replace(layout, id=image, features=(), drop=()), **settings)
     assert data.ids is not None  # RankedData fills them in
     files: list[Path] = []
     keep = np.ones(len(data), dtype=bool)

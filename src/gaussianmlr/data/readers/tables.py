@@ -11,17 +11,27 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr.data.cells import KINDS, Kind
 from gaussianmlr.data.dataset import RankedData, ReadFrom
+from gaussianmlr.data.matrices import read_matrix
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.arrays import load_arrays, load_npz
-from gaussianmlr.data.readers.assembly import Grading, Missing, aggregated, build, join, read_rows
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, read_frame, suffix_of
+from gaussianmlr.data.readers.assembly import aggregated, build, join, read_rows
+from gaussianmlr.data.readers.doubts import code_doubts, role_doubts
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, read_frame, suffix_of, written_cells
+from gaussianmlr.data.readers.grades import Grading
+from gaussianmlr.data.readers.layout import Layout, Missing, did_you_mean, match_name
 from gaussianmlr.data.readers.matlab import load_mat
-from gaussianmlr.data.readers.parts import LABEL_PREFIX, check_wanted, find_columns
+from gaussianmlr.data.readers.parts import (
+    LABEL_PREFIX,
+    check_wanted,
+    find_columns,
+    index_column,
+    leave_out,
+)
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import to_ranks
 
-DEFAULTS = {"ranking": "ranking", "split": "split", "weight": "weight", "ranker": "ranker", "id": "id"}
 TABLE_SUFFIXES = (*FRAME_SUFFIXES, ".npz", ".mat")
 
 
@@ -39,16 +49,30 @@ def read_table(
     tolerance: float = 0.0,
     missing: Missing = "error",
     aggregate: str = "mean_rank",
+    drop: Sequence[str] = (),
+    order_separator: str | None = None,
+    positions: bool = False,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> RankedData:
     """Read a table of features and orders.
 
+    Column names match without regard to case and outer spaces where only one fits. A first column that only
+    numbers the rows, as pandas writes its index, is left out. `RankedData.notes` says what was found out
+    (separator, decimal commas, encoding, sheet) and left out.
+
     Parameters
     ----------
-    source : path or pandas.DataFrame
-        CSV, TSV (gzipped too), Parquet or JSON lines; an NPZ with the arrays ``features`` and ``ranks``
-        (optionally ``labels``, ``split``, ``weight``, ``id``); a MATLAB file, see `read_mat`; or a frame.
+    source : path, pandas.DataFrame or polars.DataFrame
+        CSV, TSV or TXT (gzipped too), Parquet, JSON lines, Excel; an NPZ with the arrays ``features`` and
+        ``ranks`` (optionally ``labels``, ``split``, ``weight``, ``id``); a MATLAB file, see `read_mat`; or a
+        frame.
     ranking : str, optional
-        The column with orders as texts, ``mountain > sky = cloud``.
+        The column with orders as texts, ``mountain > sky = cloud``. An empty or missing cell says that no
+        label applies.
     labels : sequence of str or str, optional
         Without a ranking column: the columns with one number per label, by name or by a prefix they share
         and lose (``"label:"`` unless said otherwise; ``label:sky`` is found by the name ``sky`` too).
@@ -68,11 +92,25 @@ def read_table(
         What an empty cell in a label column means.
     aggregate : str
         How several rankers are aggregated, see `gaussianmlr.rankers.aggregate`.
+    drop : sequence of str
+        Columns to leave out.
+    order_separator : str, optional
+        What stands between labels in the ranking column, beside ``>``: ``","`` reads ``sky, sea``.
+    positions : bool
+        Read label columns as positions: 1 = best, equal = tied, 0 or empty = not relevant
+        (or unknown, with ``missing="unknown"``).
+    sep, decimal, encoding, sheet : str, optional
+        Separator, decimal sign and encoding of a text file, and sheet of an Excel file (its name, or its
+        number from 1); found out if left out.
+    kinds : mapping of str to {"number", "boolean", "category", "date"}, optional
+        What feature columns hold, found from their cells if left out. Texts are categories; true, false, yes
+        and no are booleans; dates are written as 2024-12-31. Empty columns and columns of free text are left
+        out, see `RankedData.notes`.
 
     Raises
     ------
     DataError
-        Naming every row that cannot be read, the first ten in full.
+        Naming every row that cannot be read, equal problems in one line.
 
     Examples
     --------
@@ -87,25 +125,57 @@ def read_table(
     >>> read_table(stars, threshold=1).orders()
     ['jazz > rock', 'rock']
     """
+    layout = Layout(
+        sep=sep,
+        decimal=decimal,
+        encoding=encoding,
+        sheet=sheet,
+        ranking=ranking,
+        id=id,
+        weight=weight,
+        split=split,
+        ranker=ranker,
+        features=features if features is None or isinstance(features, str) else tuple(features),
+        drop=tuple(drop),
+        order_separator=order_separator,
+        positions=positions,
+        missing=missing,
+    )
+    return read_with(
+        source,
+        layout,
+        labels=labels,
+        threshold=threshold,
+        tolerance=tolerance,
+        aggregate=aggregate,
+        kinds=kinds,
+    )
+
+
+def read_with(
+    source: str | os.PathLike[str] | Any,
+    layout: Layout,
+    *,
+    labels: str | Sequence[str] | None = None,
+    threshold: float | None = None,
+    tolerance: float = 0.0,
+    aggregate: str = "mean_rank",
+    kinds: Mapping[str, Kind] | None = None,
+) -> RankedData:
+    """`read_table` with a layout instead of single options."""
     read_from, suffix = None, ""
     if isinstance(source, str | os.PathLike):
-        read_from, suffix = ReadFrom(os.fspath(source), threshold, tolerance), suffix_of(Path(source))
+        read_from = ReadFrom(os.fspath(source), threshold, tolerance, layout)
+        suffix = suffix_of(Path(source))
     if suffix == ".mat":
         data = read_mat(source, labels=_names(labels), threshold=threshold or 0.0, tolerance=tolerance)
         return replace(data, read_from=read_from)
+    grading = Grading(threshold, tolerance, layout.missing, layout.positions)
     if suffix == ".npz":
-        grading = Grading(threshold, tolerance, missing)
         return replace(_read_npz(Path(source), _names(labels), grading, aggregate), read_from=read_from)
     problems = Problems()
     data = assemble(
-        source,
-        problems,
-        grading=Grading(threshold, tolerance, missing),
-        aggregate=aggregate,
-        ranking=ranking,
-        labels=labels,
-        features=features,
-        parts={"split": split, "weight": weight, "ranker": ranker, "id": id},
+        source, problems, layout=layout, grading=grading, aggregate=aggregate, labels=labels, kinds=kinds
     )
     problems.raise_errors(data.source)
     return replace(data, read_from=read_from)
@@ -115,29 +185,47 @@ def assemble(
     source: Any,
     problems: Problems,
     *,
+    layout: Layout,
     grading: Grading,
-    aggregate: str,
-    ranking: str | None,
-    labels: str | Sequence[str] | None,
-    features: str | Sequence[str] | None,
-    parts: Mapping[str, str | None],
+    aggregate: str = "mean_rank",
+    labels: str | Sequence[str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> RankedData:
     """The readable part of a table; problems are noted."""
-    texts = [name for name in (ranking, parts["split"], parts["ranker"], parts["id"]) if name is not None]
-    frame, name = read_frame(source, texts)
-    columns = find_columns(
-        list(frame.columns),
-        name,
-        ranking=ranking,
-        labels=labels,
-        features=features,
-        defaults=DEFAULTS,
-        parts=parts,
-    )
-    rows = read_rows(frame, columns, grading, problems)
+    kinds = {**dict.fromkeys(layout.categories, "category"), **(kinds or {})}
+    _check_kinds(kinds)
+    texts = [layout.ranking, layout.split, layout.ranker, layout.id]
+    texts += [name for name, kind in kinds.items() if kind == "category"]  # 007 is not 7
+    table = read_frame(source, [name for name in texts if name is not None], layout)
+    problems.notes += table.notes
+    problems += table.problems
+    frame = leave_out(table.frame, layout, table.name, problems.notes)
+    columns = find_columns(list(frame.columns), table.name, layout, labels, problems.notes)
+    if layout.features is None and (index := index_column(frame, columns.features)) is not None:
+        problems.notes.append(f"column {index!r} only numbers the rows and is left out (--features keeps it)")
+        columns = replace(columns, features=columns.features[1:])
+    held = {_known_name(name, list(frame.columns), table.name): kind for name, kind in kinds.items()}
+    rows = read_rows(frame, columns, grading, problems, layout.order_separator, held)
     if not rows.good.any():
-        problems.raise_errors(name)
-    return build(join(rows, aggregate, problems), columns, name)
+        problems.raise_errors(table.name)
+    unsaid = [name for name in rows.table.names if name not in held]
+    problems.notes += code_doubts(written_cells(source, frame, layout), unsaid)
+    if layout.features is None:
+        problems.notes += role_doubts(frame, unsaid, rows.labels)
+    return build(join(rows, aggregate, problems), table.name, problems.notes)
+
+
+def _known_name(name: str, names: Sequence[str], source: str) -> str:
+    found = match_name(name, names)
+    if found is None:
+        raise DataError(f"{source}: no column {name!r} (categories, kinds); {did_you_mean(name, names)}")
+    return found
+
+
+def _check_kinds(kinds: Mapping[str, Kind]) -> None:
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            raise DataError(f"kinds says {kind!r} of column {name!r}; expected one of {', '.join(KINDS)}")
 
 
 def from_arrays(
@@ -159,8 +247,8 @@ def from_arrays(
 
     Parameters
     ----------
-    features : array-like [N, D] or None
-        Finite numbers.
+    features : array-like or frame [N, D], or None
+        Numbers; texts, booleans and dates are read as in `read_table`. NaN and None are gaps.
     orders : array-like [N, K] or [N, R, K], or any form `to_ranks` reads
         Ranks; ranks of R rankers; or, with a threshold, grades.
     labels : iterable of str, optional
@@ -189,10 +277,17 @@ def from_arrays(
     elif threshold is not None or missing != "error":
         orders = grading.ranks(orders)
     ranks, found = to_ranks(orders, wanted)
+    matrix = None if features is None else read_matrix(features)
+    if feature_names is None and (named := getattr(features, "columns", None)) is not None:
+        feature_names = list(map(str, named))
+    if matrix is not None and matrix.used is not None and feature_names is not None:
+        feature_names = [feature_names[place] for place in matrix.used]
     return RankedData(
         ranks=ranks,
         labels=found,
-        features=None if features is None else np.asarray(features),
+        features=None if matrix is None else matrix.values,
+        encoding=None if matrix is None else matrix.columns,
+        notes=() if matrix is None else matrix.notes,
         by_ranker=by_ranker,
         split=None if split is None else np.asarray(split, dtype=np.str_),
         weights=None if weights is None else np.asarray(weights),

@@ -59,9 +59,13 @@ class Joined(Backbone):
         parts = []
         for member in self.members:
             assert isinstance(member, Backbone)
-            features: Tensor = member(_sized(x, member.inputs.size))
+            features: Tensor = member(self.for_member(x, member))
             parts.append(mean_of_places(features) if member.is_map else features)
         return torch.cat(parts, 1)
+
+    def for_member(self, x: Tensor, member: Backbone) -> Tensor:
+        """Images at the size of a member."""
+        return _sized(x, member.inputs.size)
 
     def extra_repr(self) -> str:
         """Settings that are not visible in the members."""

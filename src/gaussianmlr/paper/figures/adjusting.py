@@ -20,7 +20,7 @@ from gaussianmlr.paper.figures.shared import (
     show_image,
 )
 from gaussianmlr.paper.plans import SEQUENCES
-from gaussianmlr.paper.probes import GAUGES, adjusting_probe
+from gaussianmlr.paper.probes import SCALES, adjusting_probe
 from gaussianmlr.paper.tables import METHODS
 
 __all__ = ["draw"]
@@ -48,7 +48,8 @@ def draw(studio: Studio) -> list[Path]:
 
 def _numbers(probe: Any) -> dict[str, Any]:
     found = {name: probe[name] for name in ("sequences", "frames")}
-    return found | {f"{name}_{gauge}": probe[gauge][name] for gauge in GAUGES for name in NUMBERS}
+    scales = [scale for scale in SCALES if scale in probe]
+    return found | {f"{name}_{scale}": probe[scale][name] for scale in scales for name in NUMBERS}
 
 
 def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
@@ -79,9 +80,11 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
     )
     count = next(probe["sequences"] for probe in probes.values() if probe)
     bottom.supxlabel(
-        f"frame; thin: the sequence shown, thick and shade: mean and deviation of {count}", fontsize=10
+        f"frame; thin: the sequence shown, thick and shade: mean and deviation of {count}. GaussianMLR: just "
+        "noticeable differences where the cell has them, else canonical gauge; LSEP: f",
+        fontsize=9,
     )
-    bottom.supylabel("score (canonical gauge; LSEP: f); dotted: threshold", fontsize=10)
+    bottom.supylabel("score; dotted: threshold", fontsize=10)
     return figure
 
 

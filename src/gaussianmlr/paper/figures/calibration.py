@@ -20,15 +20,16 @@ from gaussianmlr.paper.figures.shared import (
     say_why_empty,
     show_image,
 )
-from gaussianmlr.paper.probes import CALIBRATED, GAUGES, calibration_probe
+from gaussianmlr.paper.probes import CALIBRATED, SCALES, calibration_probe
 from gaussianmlr.paper.tables import METHODS
 
 __all__ = ["draw"]
 
 ABOUT = (
-    "A Gaussian is fitted to the scores of each true scale. overlap: the area that the Gaussians of two "
-    "neighbouring scales share, 0 apart to 1 the same, and the mean of the three. linearity: Pearson's "
-    "correlation of all scores with the true scale."
+    "A Gaussian is fitted to the scores of each true scale; medians: of these scores; missed: digits "
+    "per scale that are said to be absent, which widen the Gaussians. overlap: the area that the Gaussians "
+    "of two neighbouring scales share, 0 apart to 1 the same, and the mean of the three. linearity: "
+    "Pearson's correlation of all scores with the true scale."
 )
 
 
@@ -41,8 +42,9 @@ def draw(studio: Studio) -> list[Path]:
 
 
 def _numbers(probe: Any) -> dict[str, Any]:
-    found = {name: probe[name] for name in ("images", "scales")}
-    return found | {f"{name}_{gauge}": value for gauge in GAUGES for name, value in probe[gauge].items()}
+    found = {name: probe[name] for name in ("images", "scales", "missed") if name in probe}
+    scales = [scale for scale in SCALES if scale in probe]
+    return found | {f"{name}_{scale}": value for scale in scales for name, value in probe[scale].items()}
 
 
 def _page(studio: Studio, probes: dict[One, Any]) -> Any:
@@ -69,7 +71,9 @@ def _page(studio: Studio, probes: dict[One, Any]) -> Any:
     first = next(probe for probe in probes.values() if probe)
     legend_of(figure, (f"scale {scale:g}" for scale in first["scales"]), _colours())
     right.supxlabel(
-        "score (canonical gauge; LSEP: f); dotted: threshold (LSEP: mean of its own)", fontsize=10
+        "score (GaussianMLR: canonical or, where known, just noticeable differences; LSEP: f); "
+        "triangle: median; dotted: threshold (LSEP: mean of its own)",
+        fontsize=9,
     )
     about = "Gaussians fitted to the scores of four digits of known scale"
     heading(figure, f"gray-s: {about}, {first['images']} images")
@@ -94,7 +98,11 @@ def _gaussians(axes: Any, probe: dict[str, Any]) -> None:
     axes.set_yticks([])
     axes.set_ylim(0, None)
     axes.margins(y=0.25)
+    for colour, middle in zip(_colours(), found.get("medians", ())):
+        axes.plot(middle, 0, marker="^", ms=7, color=colour, clip_on=False)
     text = f"overlap {found['overlap']:.2f}\nlinearity {found['linearity']:.2f}"
+    if "missed" in probe:
+        text += f"\nmissed {sum(probe['missed'])} of {probe['images'] * len(probe['missed'])}"
     axes.text(0.98, 0.97, text, transform=axes.transAxes, ha="right", va="top", fontsize=8, color=INK)
     quiet(axes)
     axes.spines["left"].set_visible(False)

@@ -115,13 +115,13 @@ function showHints() {
   byId("suggestion").hidden = !suggestion;
   if (suggestion) {
     byId("suggestion").replaceChildren(
-      make("span", { class: "soft" }, "The model suggests ", make("strong", {}, write(suggestion.order) || "no label applies")),
+      make("span", { class: "soft" }, "The model suggests ", make("strong", {}, write(suggestion.order) || "(none)")),
       make("button", { type: "button", onclick: takeSuggestion }, "Accept ", make("kbd", {}, "G")));
   }
   byId("others").hidden = !others?.length;
   if (others?.length) {
     byId("others").replaceChildren(make("span", { class: "soft" }, "Other people's orders"), make("ul", {}, ...others.map((one) =>
-      make("li", {}, make("strong", {}, one.name), `: ${one.ranking || "no label applies"}`, one.note ? ` (${one.note})` : ""))));
+      make("li", {}, make("strong", {}, one.name), `: ${one.ranking || "(none)"}`, one.note ? ` (${one.note})` : ""))));
   }
 }
 
@@ -235,7 +235,7 @@ const save = (state) => guarded(async () => {
   drafts.delete(item.id);
   savedItem = item.id;
   sent = askedEmpty = null;
-  const said = found.saved.state === "skipped" ? "skipped" : found.saved.ranking || "no label applies";
+  const said = found.saved.state === "skipped" ? "skipped" : found.saved.ranking || "(none)";
   byId("note").blur();
   return async () => {
     // Said last, also where the next item cannot be fetched: from then on keys count for what is shown.

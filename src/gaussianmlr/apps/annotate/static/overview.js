@@ -38,12 +38,13 @@ async function refresh() {
       make("td", { class: "number" }, String(one.ranked)),
       make("td", { class: "number" }, String(one.skipped)),
       make("td", { class: "number" }, number(one.seconds, 1)),
-      make("td", { class: "number" }, number(one.tau_b, 2)))));
+      make("td", { class: "number" }, number(one.tau_b === null ? null : 100 * one.tau_b, 1)),
+      make("td", { class: "number" }, number(one.reliability, 2)))));
     const agreed = seen.agreement.pairwise_tau_b;
     const apart = seen.disputed === 1 ? "1 item" : `${seen.disputed} items`;
     byId("agreement").textContent = agreed === undefined
       ? "Agreement is shown once two people have ranked the same item."
-      : `Mean agreement between two people: τ-b ${agreed.toFixed(2)} (1 = the same order). They disagree on ${apart}.`;
+      : `Mean agreement between two people: τ-b ${(100 * agreed).toFixed(1)} (100 = the same order). They disagree on ${apart}.`;
     byId("exports").hidden = seen.ranked === 0;
     if (failed) listItems();
   } catch (error) {
@@ -77,7 +78,7 @@ async function listItems() {
 }
 
 function tile(one) {
-  const said = one.answer ? (one.answer.state === "skipped" ? "skipped" : one.answer.ranking || "no label applies") : "";
+  const said = one.answer ? (one.answer.state === "skipped" ? "skipped" : one.answer.ranking || "(none)") : "";
   const inside = [make("span", { class: "small" }, one.name)];
   if (kind === "image") {
     inside.unshift(make("img", { src: `/api/items/${one.id}/picture?size=small`, alt: "", loading: "lazy" }));

@@ -12,7 +12,7 @@ export function showOrder(node, order, truth) {
   if (node.dataset.said === `${right} ${order}`) return; // screen readers read it once, not on every move
   node.dataset.said = `${right} ${order}`;
   const verdict = make("span", { class: `verdict ${right ? "good" : "bad"}` }, right ? "✓ correct" : "✗ not the true order");
-  node.replaceChildren(make("span", { class: right ? "good" : "bad" }, order || "no digit"), " ", verdict);
+  node.replaceChildren(make("span", { class: right ? "good" : "bad" }, order || "(none)"), " ", verdict);
 }
 
 /** A model's name as the heading of a column. */
@@ -50,7 +50,7 @@ export function showAnswers(found) {
   showTruth();
   found.answers.forEach((answer, place) => {
     const column = columns[place];
-    column.partial.textContent = answer.sigma ? answer.partial || "nothing is certain" : NO_SIGMA;
+    column.partial.textContent = answer.sigma ? answer.partial || "(none)" : NO_SIGMA;
     drawScores(column.curves, answer);
     column.curves.setAttribute("aria-label", answer.sigma
       ? "One Gaussian curve per digit; a digit applies if its mean is right of the line at zero"

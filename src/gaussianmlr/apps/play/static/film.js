@@ -143,7 +143,7 @@ function say() {
 
 function sayNow() {
   const found = tracks.map((track) => (frame === last() ? numbersSaid(track)
-    : `${track.model.title}: ${track.answer.orders[frame] || "no digit"}`));
+    : `${track.model.title}: ${track.answer.orders[frame] || "(none)"}`));
   byId("film-said").textContent = `True order ${film.orders[frame]}. ${found.join(". ")}`;
 }
 

@@ -1,0 +1,240 @@
+"""Cells of a table: which kind of column they make, and the number that stands for each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gaussianmlr.errors import DataError, shorten
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "date_of",
+    "is_gap",
+    "kind_of",
+    "number_in",
+    "text_of",
+    "truth_of",
+    "unique_cells",
+]
+
+Kind = Literal["number", "boolean", "category", "date"]
+KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date")
+_GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "-", "?"})
+_TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII)
+_OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}([ T].*)?", re.ASCII)  # 12.5.2024, 3/4/24
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MANY = 50  # a column with more distinct texts than this, and than half its rows, is free text
+
+
+class Cells(NamedTuple):
+    """The distinct cells of a column that are not gaps, and where they are."""
+
+    values: list[Any]
+    counts: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.intp]  # per row the place in `values`, -1 for a gap
+
+    def numbers(self, read: Callable[[Any], float]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+        """The number of each row, NaN for a gap; and the rows whose cell cannot be read."""
+        found, wrong = np.full(len(self.values) + 1, np.nan), np.zeros(len(self.values) + 1, dtype=bool)
+        for place, value in enumerate(self.values):
+            try:
+                found[place] = read(value)
+            except (TypeError, ValueError):
+                wrong[place] = True
+        return found[self.codes], np.flatnonzero(wrong[self.codes])
+
+
+def unique_cells(values: npt.NDArray[Any]) -> Cells:
+    """The distinct cells of a column of objects.
+
+    Raises
+    ------
+    TypeError
+        If a cell holds a list or an object.
+
+    Examples
+    --------
+    >>> found = unique_cells(np.array(["a", None, "b", "a", "n/a"], dtype=object))
+    >>> found.values, found.counts.tolist(), found.codes.tolist()
+    (['a', 'b'], [2, 1], [0, -1, 1, 0, -1])
+    """
+    import pandas as pd
+
+    try:
+        codes, distinct = pd.factorize(values)
+    except TypeError:  # cells that cannot be compared
+        row = next(row for row, value in enumerate(values) if isinstance(value, list | dict | set))
+        kind = type(values[row]).__name__
+        raise TypeError(
+            f"row {row} is {shorten(values[row])}: argument must be a string or a number, not {kind!r}"
+        ) from None
+    kept = [not is_gap(value) for value in distinct]
+    places = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.intp)
+    codes = places[codes]
+    cells = [value for value, keep in zip(distinct, kept) if keep]
+    return Cells(cells, np.bincount(codes[codes >= 0], minlength=len(cells)), codes)
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, NaT, or a text that stands for it.
+
+    Examples
+    --------
+    >>> [is_gap(value) for value in (None, float("nan"), " N/A ", "?", "0", 0)]
+    [True, True, True, True, False, False]
+    """
+    if isinstance(value, str):
+        return len(value) < 20 and value.strip().lower() in _GAPS
+    if value is None or type(value).__name__ == "NAType":  # pandas' NA is not equal to itself, nor unequal
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return False
+
+
+def number_in(value: Any) -> float:
+    """The number that a cell holds; infinite where it is beyond every float.
+
+    Examples
+    --------
+    >>> number_in(" 1.5"), number_in(True)
+    (1.5, 1.0)
+    """
+    if isinstance(value, str) and "_" in value:  # Python's own way to write numbers, and nobody else's
+        raise ValueError(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def truth_of(value: Any) -> float:
+    """1 for true and yes, 0 for false and no.
+
+    Examples
+    --------
+    >>> truth_of("Yes"), truth_of(False), truth_of(1), truth_of("0")
+    (1.0, 0.0, 1.0, 0.0)
+    """
+    if isinstance(value, str) and value.strip().lower() in _TRUTH:
+        return _TRUTH[value.strip().lower()]
+    number = number_in(value)
+    if number not in (0.0, 1.0):
+        raise ValueError(value)
+    return number
+
+
+def date_of(value: Any) -> float:
+    """Days since 1970-01-01 of a date or time; times with a zone are in UTC.
+
+    Examples
+    --------
+    >>> date_of("1970-01-03"), date_of("1970-01-01T12:00:00Z"), date_of(date(1971, 1, 1))
+    (2.0, 0.5, 365.0)
+    """
+    if isinstance(value, str):
+        if not _ISO.fullmatch(value.strip()):
+            raise ValueError(value)
+        value = datetime.fromisoformat(value.strip())
+    elif isinstance(value, np.datetime64):
+        return float((value - np.datetime64(0, "s")) / np.timedelta64(1, "D"))
+    elif not isinstance(value, datetime):
+        if not isinstance(value, date):
+            raise TypeError(value)
+        value = datetime(value.year, value.month, value.day)
+    since = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    return float((since - _EPOCH).total_seconds() / 86_400)
+
+
+def text_of(value: Any) -> str:
+    """The text of a category; 3.0 is written as 3, since a gap turns whole numbers into floats.
+
+    Examples
+    --------
+    >>> text_of(" red "), text_of(3.0), text_of(2.5)
+    ('red', '3', '2.5')
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list | dict | set | bytes):
+        raise TypeError(value)
+    if isinstance(value, float | np.floating):
+        return str(int(value)) if value == int(value) else repr(float(value))
+    return str(value)
+
+
+READ: dict[Kind, Callable[[Any], float]] = {"number": number_in, "boolean": truth_of, "date": date_of}
+EXPECTED: dict[Kind, str] = {
+    "number": "a number",
+    "boolean": "true or false",
+    "category": "a text",
+    "date": "a date such as 2024-12-31",
+}
+
+
+def kind_of(cells: Cells) -> Kind | Literal["text"]:
+    """The kind of column that cells make; "text" if they are too many different texts for categories.
+
+    Half or more numbers (or dates) make a column of numbers (or dates), with other cells as mistakes.
+
+    Raises
+    ------
+    DataError
+        For dates whose day and month cannot be told apart.
+
+    Examples
+    --------
+    >>> for column in (["1", "2.5"], ["yes", "no"], ["2024-01-31"], ["red", "blue"]):
+    ...     print(kind_of(unique_cells(np.array(column, dtype=object))))
+    number
+    boolean
+    date
+    category
+    """
+    rows = int(cells.counts.sum())
+
+    def share(fits: Sequence[bool]) -> float:
+        return float(cells.counts[np.asarray(fits, dtype=bool)].sum()) / max(rows, 1)
+
+    numbers = share([_is_number(value) for value in cells.values])
+    if numbers == 1:
+        return "number"
+    if share([_is_truth(value) for value in cells.values]) > 0 and not cells.numbers(truth_of)[1].size:
+        return "boolean"
+    if numbers >= 0.5:
+        return "number"
+    if share([_fits(date_of, value) for value in cells.values]) >= 0.5:
+        return "date"
+    strange = [isinstance(one, str) and bool(_OTHER_DATE.fullmatch(one.strip())) for one in cells.values]
+    if share(strange) >= 0.5:
+        shown = shorten(cells.values[strange.index(True)])
+        raise DataError(
+            f"holds dates such as {shown}, which may be read in two ways; write them as 2024-12-31"
+        )
+    return "text" if len(cells.values) > _MANY and 2 * len(cells.values) > rows else "category"
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_) or (isinstance(value, str) and value.strip().lower() in _TRUTH)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool | np.bool_) and _fits(number_in, value)
+
+
+def _fits(read: Callable[[Any], float], value: Any) -> bool:
+    try:
+        read(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,339 @@
+"""Boosted trees with vector leaves, trained by XGBoost on the likelihood of GaussianMLR."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gaussianmlr._utils.extras import require
+from gaussianmlr._utils.progress import Watcher
+from gaussianmlr._utils.signals import on_interrupt
+from gaussianmlr._utils.threads import threads_for
+from gaussianmlr.data.inputs import Inputs
+from gaussianmlr.data.loading import RankedSet, fetch
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.losses.boosting import Comparisons, compare_all, gmlr_derivatives, gmlr_values
+from gaussianmlr.methods import make
+from gaussianmlr.methods.gmlr import Gmlr
+from gaussianmlr.model.model import Model
+from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.trees import categories_of
+from gaussianmlr.nn.trees import Trees, indicators, targets_of
+from gaussianmlr.training.finish import measure_and_calibrate
+
+__all__ = ["TreeSettings", "boost", "fit_trees", "fits_in_memory", "no_trees"]
+
+FloatArray = npt.NDArray[np.float64]
+LARGEST = 2 << 30  # bytes of a dense table that trees are trained on
+_NEWTON = 20  # steps to the best constant means
+_FEWER = 8  # share of the rounds without rows to stop by
+_START = 1.0  # added to the Hessian of those steps: one vote for no preference
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """Settings of boosted trees; the defaults were chosen on three tables, see docs/estimators.md.
+
+    Parameters
+    ----------
+    rounds : int
+        Maximum number of trees.
+    rate : float
+        Share of each tree that is added.
+    depth : int
+        Maximum depth of a tree.
+    patience : int
+        Stop after this many rounds without a smaller loss of the held-out rows.
+    rows, columns : float
+        Share of the rows drawn per tree, and of the columns drawn per split.
+    penalty : float
+        Added to the Hessian of every leaf.
+    bins : int
+        Number of thresholds tried per column.
+
+    Examples
+    --------
+    >>> TreeSettings(depth=0)
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: trees: depth is 0; expected a whole number from 1 to 16
+    """
+
+    rounds: int = 600
+    rate: float = 0.05
+    depth: int = 3
+    patience: int = 40
+    rows: float = 0.7
+    columns: float = 0.3
+    penalty: float = 10.0
+    bins: int = 64
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _LIMITS.items():
+            value, whole = getattr(self, name), isinstance(getattr(type(self), name, 0), int)
+            right = isinstance(value, int) if whole else isinstance(value, int | float)
+            if isinstance(value, bool) or not right or not low <= value <= high:
+                kind = "a whole number" if whole else "a number"
+                raise DataError(f"trees: {name} is {shorten(value)}; expected {kind} from {low} to {high:,}")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> TreeSettings:
+        """Settings by name; unknown names are refused."""
+        known = [one.name for one in fields(cls)]
+        if unknown := [name for name in settings if name not in known]:
+            raise DataError(f"trees have no setting {unknown[0]!r}; there are {', '.join(known)}")
+        return cls(**settings)
+
+
+_LIMITS: dict[str, tuple[float, float]] = {
+    "rounds": (1, 100_000),
+    "rate": (1e-4, 1),
+    "depth": (1, 16),
+    "patience": (1, 100_000),
+    "rows": (0.01, 1),
+    "columns": (0.001, 1),
+    "penalty": (0, 1e9),
+    "bins": (2, 4_096),
+}
+
+
+class Boosted(NamedTuple):
+    """Trees as XGBoost writes them, and how their training went."""
+
+    file: bytes
+    rounds: int
+    loss: float | None  # of held-out rows
+    interrupted: bool
+
+
+class _Rows(NamedTuple):
+    """Dense rows with their comparisons."""
+
+    table: npt.NDArray[np.float32]
+    comparisons: Comparisons
+    weight: float
+
+
+def no_trees(rows: int, columns: int) -> str | None:
+    """Why trees cannot be trained on a table, if so.
+
+    Examples
+    --------
+    >>> no_trees(1_000_000_000, 10_000)
+    'a dense table of 1,000,000,000 x 10,000 numbers is too large for trees'
+    """
+    if find_spec("xgboost") is None:
+        return "XGBoost is not installed, so there are no trees: pip install 'gaussianmlr[trees]'"
+    if not fits_in_memory(rows, columns):
+        return f"a dense table of {rows:,} x {columns:,} numbers is too large for trees"
+    return None
+
+
+def fits_in_memory(rows: int, columns: int) -> bool:
+    """Whether a table is small enough to be held as a dense one; trees have no other.
+
+    Examples
+    --------
+    >>> fits_in_memory(1_000_000, 100), fits_in_memory(1_000_000, 10_000)
+    (True, False)
+    """
+    return rows * columns * 4 <= LARGEST
+
+
+def fit_trees(
+    recipe: Recipe,
+    data: RankedSet,
+    validation: RankedSet | None,
+    *,
+    labels: tuple[str, ...],
+    inputs: Inputs,
+    watcher: Watcher | None = None,
+    kept: bytes | None = None,
+) -> Model:
+    """Train trees by a recipe's method, seed and settings of trees.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Its method is ``gmlr``.
+    data, validation : RankedSet
+        Rows to train on, and rows for early stopping and calibration. Without validation rows, an eighth of
+        the rounds is used.
+    labels : tuple of str
+        Names of the columns of ranks.
+    inputs : Inputs
+        Description of the inputs.
+    watcher : Watcher, optional
+        Receives the progress.
+    kept : bytes, optional
+        The trees of an earlier run, which are only measured.
+
+    Examples
+    --------
+    >>> from gaussianmlr.data.loading import Arrays
+    >>> x = np.random.default_rng(0).normal(size=(80, 2)).astype(np.float32)
+    >>> data = Arrays(x, (x > 0) * (x.argsort(1).argsort(1) + 1))
+    >>> inputs = {"kind": "table", "channels": 2}
+    >>> fit_trees(Recipe(trees={"rounds": 5}), data, data, labels=("a", "b"), inputs=inputs)
+    Model(gmlr strong, trees, 2 labels, table inputs)
+    """
+    method = make(recipe.method, **recipe.method_settings)
+    if not isinstance(method, Gmlr):
+        raise DataError(f"trees learn the likelihood of gmlr, not the loss of {recipe.method!r}")
+    started = time.monotonic()
+    categories = categories_of(inputs)
+    found = Boosted(kept or b"", 0, None, False)
+    if kept is None:
+        found = boost(recipe, method, data, validation, labels, categories, watcher or Watcher())
+    network = Trees([found.file], labels=len(labels), channels=inputs["channels"], categories=categories)
+    about: dict[str, Any] = {
+        "images": len(data) * len(network.roots),
+        "seconds": round(time.monotonic() - started, 1),
+        "interrupted": found.interrupted,
+    }
+    model = Model(network, method, labels, recipe, inputs, about)
+    if validation is not None:
+        measure_and_calibrate(model, validation)
+    return model
+
+
+def boost(
+    recipe: Recipe,
+    method: Gmlr,
+    data: RankedSet,
+    validation: RankedSet | None,
+    labels: tuple[str, ...],
+    categories: dict[int, int],
+    watcher: Watcher,
+) -> Boosted:
+    """Train one member; on Ctrl-C or SIGTERM it stops with what it has."""
+    require("model='trees'", "xgboost")
+    import xgboost
+
+    settings, targets = TreeSettings.of(recipe.trees), targets_of(len(labels))
+    rows = _rows(recipe, method, data, labels, categories)
+    held = None if validation is None else _rows(recipe, method, validation, labels, categories)
+    follower = _follower(settings, held is not None, watcher)
+    rounds = settings.rounds if held is not None else max(1, settings.rounds // _FEWER)
+    watcher.begin("trees", 0, 1, rounds, 0)
+
+    def matrix(part: _Rows) -> Any:
+        return xgboost.DMatrix(part.table, label=np.zeros((len(part.table), targets), np.float32))
+
+    def derivatives(margin: FloatArray, _: Any) -> tuple[FloatArray, ...]:
+        found = gmlr_derivatives(margin[:, : len(labels)], None, rows.comparisons)
+        return tuple(_padded(one, targets) for one in found[:2])
+
+    work = rows.table.size * targets * settings.depth  # additions per round, at most
+    with on_interrupt(follower.stop), threads_for(work):
+        booster = xgboost.train(
+            {
+                "tree_method": "hist",
+                "multi_strategy": "multi_output_tree",
+                "disable_default_eval_metric": 1,
+                "base_score": _padded(_constant_means(rows.comparisons), targets).tolist(),
+                "max_depth": settings.depth,
+                "eta": settings.rate,
+                "subsample": settings.rows,
+                "colsample_bynode": settings.columns,
+                "lambda": settings.penalty,
+                "max_bin": settings.bins,
+                "seed": recipe.seed & 0x7FFFFFFF,
+                "nthread": torch.get_num_threads(),
+                "verbosity": 0,
+            },
+            matrix(rows),
+            num_boost_round=rounds,
+            obj=derivatives,
+            evals=[] if held is None else [(matrix(held), "held")],
+            custom_metric=None if held is None else lambda margin, _: ("loss", _loss(margin, held)),
+            callbacks=[follower],
+            verbose_eval=False,
+        )
+    count = follower.best if held is not None else booster.num_boosted_rounds()
+    return Boosted(
+        bytes(booster[: max(1, count)].save_raw("ubj")), max(1, count), follower.loss, follower.stopping
+    )
+
+
+def _padded(values: FloatArray, targets: int) -> FloatArray:
+    """Values per label with zeros for outputs beyond the labels."""
+    missing = targets - values.shape[-1]
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]) if missing else values
+
+
+def _loss(margin: FloatArray, rows: _Rows) -> float:
+    losses = gmlr_values(margin[:, : rows.comparisons.labels], None, rows.comparisons)
+    return float(losses.sum() / max(rows.weight, 1e-12))
+
+
+def _rows(
+    recipe: Recipe, method: Gmlr, data: RankedSet, labels: tuple[str, ...], categories: dict[int, int]
+) -> _Rows:
+    """All rows of a set in memory; each order of several rankers is a row, with its share of the weight."""
+    inputs, ranks, *more = fetch(data, list(range(len(data))))
+    if not fits_in_memory(len(inputs), inputs.shape[1]):
+        raise DataError(
+            f"{len(inputs):,} rows of {inputs.shape[1]:,} columns are too large for trees, which hold them "
+            "as a dense table; model='network' reads sparse rows in batches"
+        )
+    weights = more[0].numpy().astype(np.float64) if more else np.ones(len(inputs))
+    table, orders = inputs.float(), ranks.numpy()
+    every = getattr(data, "ranks", None)
+    if recipe.rankers != "aggregate" and isinstance(every, torch.Tensor) and every.ndim == 3:
+        row, ranker = np.nonzero((every.numpy() >= 0).any(-1))
+        drawn = getattr(data, "shares", None)  # by reliability
+        share = np.ones(len(row)) if drawn is None else drawn.numpy().astype(np.float64)[ranker]
+        weights = weights[row] * share / np.bincount(row, share, minlength=len(table))[row]
+        table, orders = table[torch.from_numpy(row)], every.numpy()[row, ranker]
+    comparisons = compare_all(
+        orders,
+        supervision=method.supervision,
+        balance=method.balance,
+        weights=weights,
+        label_weights=[recipe.label_weights.get(label, 1.0) for label in labels],
+        order_weight=recipe.order_weight,
+    )
+    return _Rows(indicators(table, categories).numpy(), comparisons, float(weights.sum()))
+
+
+def _constant_means(comparisons: Comparisons) -> FloatArray:
+    """The best means that do not depend on the inputs, which boosting starts from."""
+    means = np.zeros(comparisons.labels)
+    for _ in range(_NEWTON):
+        same = np.broadcast_to(means, (comparisons.rows, comparisons.labels))
+        found = gmlr_derivatives(same, None, comparisons)
+        # Half a step: the Hessian has entries beside its diagonal.
+        step = 0.5 * (found.mu_gradient.sum(0) + _START * means) / (found.mu_hessian.sum(0) + _START)
+        means = means - step
+    return means
+
+
+def _follower(settings: TreeSettings, judged: bool, watcher: Watcher) -> Any:
+    """A callback of XGBoost that tells the watcher, and stops early."""
+    from xgboost.callback import TrainingCallback
+
+    class Follower(TrainingCallback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.best, self.stopping = 0, False
+            self.loss: float | None = None
+
+        def stop(self) -> None:
+            self.stopping = True
+
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            loss = float(evals_log["held"]["loss"][-1]) if judged else 0.0
+            if judged and (self.loss is None or loss < self.loss):
+                self.best, self.loss = epoch + 1, loss
+            watcher.step(loss)
+            return self.stopping or (judged and epoch + 1 - self.best >= settings.patience)
+
+    return Follower()
