@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from gaussianmlr.apps.serve.app import read_picture
+from gaussianmlr.apps.serve.service import read_picture
 from gaussianmlr.data import Preprocess
 from gaussianmlr.data.inputs import Inputs, read_rows
 from gaussianmlr.model.model import Model, build

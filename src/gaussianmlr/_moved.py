@@ -15,7 +15,7 @@ MODULES = {
     "_estimator_base": "estimators.base",
     "_grammar": "orders.grammar",
     "_kemeny": "rankers.kemeny",
-    "_notebook": "model.notebook",
+    "_notebook": "model.display",
     "_quadrature": "normal.quadrature",
     "_reading": "orders.reading",
     "_rows": "estimators.random_state",

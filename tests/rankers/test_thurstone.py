@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from gaussianmlr import DataError, metrics, rankers
 from gaussianmlr.orders.reading import dense
-from gaussianmlr.rankers.thurstone import State, _all_terms, _expect, compare, evaluate
+from gaussianmlr.rankers.likelihood import State, all_terms, compare, evaluate, expect
 
 
 def people(rng, instances, sigma, threshold, labels=8, missing=0.0, spread=2.5):
@@ -107,9 +107,9 @@ def test_gradients_against_finite_differences(seed):
     ("centre", "spread"), [(0.0, 0.3), (-1.0, 1.0), (3.0, 1.5), (-30.0, 2.0), (40.0, 1.0)]
 )
 def test_expectations_against_integration(centre, spread):
-    found = _expect(np.array([centre]), np.array([spread]), _all_terms, 7)
+    found = expect(np.array([centre]), np.array([spread]), all_terms, 7)
 
-    def expect(function):
+    def integral(function):
         reach = 12 * spread
         return quad(
             lambda x: function(x) * norm.pdf(x, centre, spread), centre - reach, centre + reach, limit=200
@@ -118,9 +118,9 @@ def test_expectations_against_integration(centre, spread):
     def slope(z):
         return np.exp(norm.logpdf(z) - norm.logcdf(z))
 
-    assert found[0][0] == pytest.approx(expect(norm.logcdf), rel=0.02, abs=1e-3)
-    assert found[1][0] == pytest.approx(expect(slope), rel=0.02, abs=2e-3)
-    assert found[2][0] == pytest.approx(expect(lambda z: slope(z) * (z + slope(z))), rel=0.05, abs=0.01)
+    assert found[0][0] == pytest.approx(integral(norm.logcdf), rel=0.02, abs=1e-3)
+    assert found[1][0] == pytest.approx(integral(slope), rel=0.02, abs=2e-3)
+    assert found[2][0] == pytest.approx(integral(lambda z: slope(z) * (z + slope(z))), rel=0.05, abs=0.01)
 
 
 def test_the_fit_is_a_stationary_point():

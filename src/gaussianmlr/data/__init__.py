@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from gaussianmlr.data.ranked_mnist.sets import Batch, RankedMNIST
     from gaussianmlr.data.ranked_mnist.settings import SETTINGS, Setting
     from gaussianmlr.data.ranked_mnist.sheet import contact_sheet
+    from gaussianmlr.data.readers.arrays import from_arrays, read_mat
     from gaussianmlr.data.readers.avdp import read_avdp
     from gaussianmlr.data.readers.images import RankedImages, read_image
     from gaussianmlr.data.readers.manifests import read_images
     from gaussianmlr.data.readers.nsid import read_nsid
-    from gaussianmlr.data.readers.tables import from_arrays, read_mat, read_table
+    from gaussianmlr.data.readers.tables import read_table
     from gaussianmlr.data.transforms import Augment, Preprocess
 
 _HOMES = {
@@ -46,13 +47,13 @@ _HOMES = {
     "contact_sheet": "ranked_mnist.sheet",
     "export_sets": "ranked_mnist.export",
     "fetch_digits": "ranked_mnist.digits",
-    "from_arrays": "readers.tables",
+    "from_arrays": "readers.arrays",
     "load_digits": "ranked_mnist.digits",
     "load_export": "ranked_mnist.export",
     "read_avdp": "readers.avdp",
     "read_image": "readers.images",
     "read_images": "readers.manifests",
-    "read_mat": "readers.tables",
+    "read_mat": "readers.arrays",
     "read_nsid": "readers.nsid",
     "read_table": "readers.tables",
 }

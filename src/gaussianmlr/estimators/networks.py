@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import threading
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from gaussianmlr.data.splits import rolling_hold_out
 from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs, column_names, parted
 from gaussianmlr.estimators.random_state import generators_kept
+from gaussianmlr.estimators.sizes import batch_for, epochs_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
 from gaussianmlr.model.guarantees import Conformal, temperatures_of
@@ -39,11 +39,6 @@ __all__ = ["MultiLabelRanker"]
 
 _ONE_AT_A_TIME = threading.Lock()  # torch has one generator per process, shared by all threads
 _EXACT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # networks in double precision, made once
-_EPOCHS = (20, 100)  # minimum and maximum number of epochs for few rows
-_STEPS = (150, 3_000)  # steps to reach with more epochs, and steps not to exceed
-_FEWEST_EPOCHS = 10  # for many rows
-_BATCH = (32, 512)
-_BATCHES = 20  # per epoch, within the limits of the batch size
 _READ_AT_ONCE = 1024
 # Members can only be averaged in a common gauge; for few rows, all comparisons have the same weight.
 _DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical", "balance": "comparisons"}}
@@ -337,9 +332,8 @@ class MultiLabelRanker(BaseRanker):
 
     def _recipe(self, rows: int, seed: int, *, weighted: bool = False) -> Recipe:
         """The recipe for a number of training rows."""
-        batch = _batch_for(rows, _BATCHES, *_BATCH) if self.batch_size is None else self.batch_size
-        steps = max(1, -(-rows // batch))
-        epochs = _epochs_for(steps) if self.epochs is None else self.epochs
+        batch = batch_for(rows) if self.batch_size is None else self.batch_size
+        epochs = epochs_for(rows, batch) if self.epochs is None else self.epochs
         settings = {**_DEFAULTS.get(self.method, {}), **(self.method_settings or {})}
         if self.supervision is not None:
             settings["supervision"] = self.supervision
@@ -392,18 +386,6 @@ class MultiLabelRanker(BaseRanker):
             models.append(found.model)
             self.history_.append(found.result.history)
         return join(models)
-
-
-def _batch_for(rows: int, per_epoch: int, least: int, most: int) -> int:
-    """The power of two that makes about so many batches of the rows, within limits."""
-    power = max(0, round(math.log2(max(rows, 1) / per_epoch)))
-    return min(max(1 << power, least), most)
-
-
-def _epochs_for(steps: int) -> int:
-    """Number of epochs for a number of steps per epoch: the fewer steps, the more epochs."""
-    few = min(max(_EPOCHS[0], -(-_STEPS[0] // steps)), _EPOCHS[1])
-    return max(_FEWEST_EPOCHS, min(few, _STEPS[1] // steps))
 
 
 def __getattr__(name: str) -> Any:

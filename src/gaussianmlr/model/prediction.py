@@ -17,11 +17,12 @@ from gaussianmlr._utils.arrays import BoolArray, FloatArray, array, beside, fixe
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.methods.base import Reading
+from gaussianmlr.model import display
 from gaussianmlr.model.guarantees import Conformal, Guaranteed
+from gaussianmlr.model.ranks import mean_rank, rank_distribution
 from gaussianmlr.model.tables import dict_of, frame_of
 from gaussianmlr.normal.gaussians import central_interval
 from gaussianmlr.orders import check_labels, densify, to_lists, to_text
-from gaussianmlr.orders.grammar import shown
 from gaussianmlr.orders.partial import partial_text
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ __all__ = ["Interval", "Prediction", "Scale", "Significances"]
 IntArray = npt.NDArray[np.int64]
 Scale = Literal["jnd", "canonical", "raw"]
 
-_SHOWN = 8
-_REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
 _OF_ALL = "ranks, orders, scores and p_relevant"
 _OF_SIGMA = "significance, sigma, p_above, p_first, p_rank, expected_rank, rank_interval and partial_order"
 
@@ -288,24 +287,12 @@ class Prediction:
         temperatures, the law of the pairs says how likely each rank of a relevant label is:
         :math:`P(r) = P(\text{relevant})\,P_{T_p}(r \mid \text{relevant})`.
         """
-        found = np.array(self._read(normal.p_rank))
-        found[..., 1:] *= self._share[..., None]
-        found[..., 0] = 1.0 - self.p_relevant
-        # What no quadrature reaches is a label that is barely relevant, below all others that are.
-        found[..., 1] = np.maximum(0.0, found[..., 1] + 1.0 - found.sum(-1))
-        return fixed(found)
+        return fixed(rank_distribution(*self._law(), self.p_relevant))
 
     @cached_property
     def expected_rank(self) -> FloatArray:
         """Expected rank [N, K], the mean of `p_rank`, at a lower cost."""
-        others = self._read(normal.expected_rank) - self._read(normal.p_relevant)
-        return fixed(self.p_relevant + np.maximum(0.0, others) * self._share)
-
-    @cached_property
-    def _share(self) -> FloatArray:
-        """Probability of relevance over that of the law of the pairs; 1 at equal temperatures."""
-        law = self._read(normal.p_relevant)
-        return fixed(np.divide(self.p_relevant, law, out=np.zeros_like(law), where=law > _REACHED))
+        return fixed(mean_rank(*self._law(), self.p_relevant))
 
     def rank_interval(self, confidence: float = 0.9) -> Interval:
         """Central interval of ranks that holds the true rank with this probability or more."""
@@ -413,28 +400,10 @@ class Prediction:
     __hash__ = None  # type: ignore[assignment]  # arrays have none
 
     def __repr__(self) -> str:
-        lines = [f"  {name}  {shown(order)}" for name, order in zip(self._head.names, self._head.orders)]
-        return "\n".join([self._title, *lines, *([f"  {self._rest}"] if self._rest else [])])
+        return display.as_text(self)
 
     def _repr_html_(self) -> str:
-        from gaussianmlr.model.notebook import table
-
-        return table(self._title, self._head, self._rest)
-
-    @cached_property
-    def _head(self) -> Prediction:
-        return self if len(self) <= _SHOWN else self[:_SHOWN]
-
-    @property
-    def _title(self) -> str:
-        count, width = self.scores.shape
-        by = f", by {self.method}" if self.method else ""
-        return f"Prediction of {_counted(count, 'instance')}, {_counted(width, 'label')}{by}"
-
-    @property
-    def _rest(self) -> str:
-        left = len(self) - _SHOWN
-        return f"... and {left:,} more" if left > 0 else ""
+        return display.as_html(self)
 
     def _law(self) -> tuple[Tensor, Tensor]:
         """The raw mu and sigma as tensors, or an error that says what there is without them."""
@@ -445,7 +414,3 @@ class Prediction:
 
     def _read(self, function: Callable[[Tensor, Tensor], Tensor]) -> FloatArray:
         return fixed(function(*self._law()).numpy())
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"

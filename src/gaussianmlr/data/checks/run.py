@@ -20,6 +20,7 @@ from gaussianmlr.data.checks.slips import check_slips
 from gaussianmlr.data.columns import Column, show_cell
 from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
 from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.readers.arrays import array_frame
 from gaussianmlr.data.readers.avdp import assemble_avdp
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.grades import Grading
@@ -28,7 +29,7 @@ from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import assemble_images
 from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
 from gaussianmlr.data.readers.parts import LABEL_PREFIX, check_wanted
-from gaussianmlr.data.readers.tables import array_frame, assemble, read_with
+from gaussianmlr.data.readers.tables import assemble, read_with
 from gaussianmlr.data.recognise import Kind, recognise
 from gaussianmlr.data.splits import left_out, unknown_splits
 from gaussianmlr.errors import DataError, shorten

@@ -1,10 +1,10 @@
-"""Makes `RankedData` of a frame: reads every row, and joins the rows of one instance."""
+"""Reads every row of a frame: orders, features and all other columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,14 @@ import numpy.typing as npt
 from gaussianmlr._utils.magnitude import LARGEST, LARGEST_WEIGHT, expected_below
 from gaussianmlr.data.cells import EXPECTED, Kind
 from gaussianmlr.data.columns import Column, Encoding
-from gaussianmlr.data.dataset import FloatArray, IntArray, RankedData
+from gaussianmlr.data.dataset import FloatArray, IntArray
 from gaussianmlr.data.matrices import Read, read_column
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.grades import Grading, like_positions, question_positions
 from gaussianmlr.data.readers.parts import Columns
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.orders import UNKNOWN, to_ranks
+from gaussianmlr.orders import to_ranks
 from gaussianmlr.orders.reading import is_missing
-from gaussianmlr.rankers import aggregation
 
 BoolArray = npt.NDArray[np.bool_]
 _LONGEST_ID = 4096  # characters, as of the path of a picture
@@ -340,90 +339,3 @@ def _columns(names: list[str]) -> str:
 
 def _no_number(value: object, row: int) -> str:
     return f"{shorten(value)} in row {row}; expected numbers"
-
-
-def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
-    """One instance per id: the rows of several rankers become `by_ranker` and one order."""
-    good = np.flatnonzero(rows.good)
-    if rows.id is None:
-        if rows.ranker is not None:
-            raise DataError(
-                "several rankers need a column that says which rows are one instance; give id=..."
-            )
-        return _pick(rows, good)
-    _, first, instance = np.unique(rows.id[good], return_index=True, return_inverse=True)
-    order = np.argsort(first)  # instances stay in the order of their first row
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    instance, heads = place[instance.reshape(-1)], good[first[order]]
-    if rows.ranker is None:
-        for row, number in zip(good.tolist(), instance.tolist()):
-            if heads[number] != row:
-                message = f"id {str(rows.id[row])!r} is also in row {heads[number]}"
-                message += "; several rankers need a column 'ranker'"
-                problems.add("duplicate", f"row {row}", message)
-        return _pick(rows, heads)
-    _same_in_every_row(rows, good, heads[instance], problems)
-    column = {name: number for number, name in enumerate(dict.fromkeys(rows.ranker[good].tolist()))}
-    by_ranker = np.full((len(heads), len(column), rows.ranks.shape[1]), UNKNOWN, dtype=np.int64)
-    seen: dict[tuple[int, str], int] = {}
-    for row, number in zip(good.tolist(), instance.tolist()):
-        name = str(rows.ranker[row])
-        if (number, name) in seen:
-            already = f"ordered id {str(rows.id[row])!r} in row {seen[number, name]} already"
-            problems.add("duplicate", f"row {row}", f"ranker {name!r} {already}")
-            continue
-        seen[number, name] = row
-        by_ranker[number, column[name]] = rows.ranks[row]
-    parts = _pick(rows, heads)
-    return parts | {
-        "ranks": aggregated(by_ranker, aggregate),
-        "by_ranker": by_ranker,
-        "rankers": tuple(column),
-    }
-
-
-def aggregated(by_ranker: IntArray, method: str) -> IntArray:
-    """One order per instance, aggregated from the orders of its rankers."""
-    return aggregation.aggregate(by_ranker, cast(Any, method))  # refuses unknown methods
-
-
-def _pick(rows: Rows, index: npt.NDArray[np.intp]) -> dict[str, Any]:
-    everything = len(index) == len(rows.good) and bool((index == np.arange(len(index))).all())
-    return {
-        "ranks": rows.ranks if everything else rows.ranks[index],
-        "labels": rows.labels,
-        "features": None if rows.features is None else rows.features[index],
-        "feature_names": rows.table.names or None,
-        "encoding": rows.table.encoding,
-        "notes": rows.table.notes,
-        "split": None if rows.split is None else rows.split[index],
-        "weights": None if rows.weight is None else rows.weight[index],
-        "ids": index.tolist() if rows.id is None else rows.id[index].tolist(),
-    }
-
-
-def _same_in_every_row(
-    rows: Rows, good: npt.NDArray[np.intp], heads: npt.NDArray[np.intp], problems: Problems
-) -> None:
-    """Rows of one instance must agree in all but ranker and order."""
-    parts = {"splits": rows.split, "weights": rows.weight, "features": rows.features}
-    for name, values in parts.items():
-        if values is None:
-            continue
-        differs = values[good] != values[heads]
-        if name == "features":
-            differs &= ~(np.isnan(values[good]) & np.isnan(values[heads]))
-        for number in np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1)).tolist():
-            where, message = (
-                f"row {good[number]}",
-                f"its {name} differ from row {heads[number]} of the same id",
-            )
-            problems.add("instance", where, message)
-
-
-def build(parts: dict[str, Any], source: str, notes: list[str]) -> RankedData:
-    """`RankedData` of checked parts; notes on the file come before those on its columns."""
-    if len(parts["ranks"]) == 0:
-        raise DataError(f"{source}: no row can be used")
-    return RankedData(**{**parts, "notes": (*notes, *parts["notes"])}, source=source)

@@ -13,7 +13,7 @@ from gaussianmlr._utils.strict_json import loads
 from gaussianmlr.data.dataset import IntArray, RankedData
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.archives import find_file, folder_of
-from gaussianmlr.data.readers.assembly import aggregated
+from gaussianmlr.data.readers.instances import aggregated
 from gaussianmlr.data.readers.matlab import load_mat
 from gaussianmlr.errors import DataError, shorten
 

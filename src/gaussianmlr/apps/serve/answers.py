@@ -1,0 +1,86 @@
+"""Predictions as answers in JSON, written in steps that hold up no other request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gaussianmlr.apps.web.answers import encoded
+from gaussianmlr.errors import DataError
+from gaussianmlr.model.prediction import Prediction
+
+__all__ = ["check_pairs", "cost", "pieces"]
+
+STEP = 50_000  # cost of one step, about 50 ms; see `cost`
+_CELLS = 4_000_000  # numbers per answer
+_MATRICES = ("p_rank", "p_above", "partial_order")
+
+
+def check_pairs(count: int, width: int, readings: Sequence[str], confidence: float | None) -> None:
+    """Refuse readings that are too large for one answer, or that lack a confidence."""
+    pairs = count * width**2
+    if pairs > _CELLS and not set(_MATRICES).isdisjoint(readings):
+        raise DataError(
+            f"{count:,} instances of {width:,} labels have {pairs:,} pairs; expected at most {_CELLS:,}"
+        )
+    if "partial_order" in readings and confidence is None:
+        raise DataError("partial_order needs a confidence, such as 0.9")
+
+
+def pieces(
+    found: Prediction, readings: Sequence[str], confidence: float | None, guarantee: float | None = None
+) -> Iterator[bytes]:
+    """A prediction as JSON, a few instances at a time.
+
+    It is `Prediction.to_dict` with further readings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = Prediction(np.array([[2.0, 3.0]]), np.array([[0.9, 0.95]]), ("a", "b"), method="br")
+    >>> print(b"".join(pieces(found, ["buckets"], None)).decode()[-26:])
+    "buckets":[["b"],["a"]]}]}
+    """
+    yield b'{"method":%b,"labels":%b,"instances":[' % (encoded(found.method), encoded(list(found.labels)))
+    step = max(1, STEP // cost(len(found.labels), readings, confidence or guarantee))
+    for start in range(0, len(found), step):
+        part = found[start : start + step] if step < len(found) else found
+        yield (b"," if start else b"") + _instances(part, readings, confidence, guarantee)
+    yield b"]}" if guarantee is None else b'],"guarantee":%b}' % encoded(_promise(found, guarantee))
+
+
+def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
+    promised = found.guaranteed(guarantee)
+    return {"alpha": guarantee, "rows": promised.rows, "statement": promised.statement}
+
+
+def _instances(
+    found: Prediction, readings: Sequence[str], confidence: float | None, guarantee: float | None
+) -> bytes:
+    columns = [name for name in ("p_first", "expected_rank") if name in readings]
+    instances = found.to_dict(*columns, confidence=confidence)["instances"]
+    if "buckets" in readings:
+        for instance, buckets in zip(instances, found.lists):
+            instance["buckets"] = buckets
+    if guarantee is not None:
+        for instance, promised in zip(instances, found.guaranteed(guarantee).to_dict()["instances"]):
+            instance["guaranteed"] = promised
+    matrices = {name: getattr(found, name) for name in ("p_rank", "p_above") if name in readings}
+    if "partial_order" in readings and confidence is not None:
+        matrices["partial_order"] = found.partial_order(confidence)
+    texts = []
+    for place, instance in enumerate(instances):
+        more = [b',"%b":%b' % (name.encode(), _rows(whole[place])) for name, whole in matrices.items()]
+        texts.append(b"".join([encoded(instance)[:-1], *more, b"}"]))
+    return b",".join(texts)
+
+
+def _rows(matrix: Any) -> bytes:
+    # Row by row: encoding a large matrix at once would block all threads.
+    return b"[%b]" % b",".join(encoded(row) for row in matrix.tolist())
+
+
+def cost(width: int, readings: Sequence[str], confidence: float | None) -> int:
+    """Approximate cost of reading and writing one instance, in microseconds."""
+    quick = confidence is None and set(readings) <= {"buckets"}
+    return 8 * width if quick else 4 * width**2

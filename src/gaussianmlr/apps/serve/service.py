@@ -1,0 +1,188 @@
+"""A model that answers requests: their inputs, one thread of the model, threads for all other work."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from fastapi import Response
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+from torch import Tensor
+
+from gaussianmlr.apps.serve.answers import STEP, check_pairs, cost, pieces
+from gaussianmlr.apps.serve.batches import Batcher
+from gaussianmlr.apps.serve.workers import Workers
+from gaussianmlr.data import Preprocess
+from gaussianmlr.data.inputs import read_rows
+from gaussianmlr.data.readers.images import decode_image
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.inference.predict import check_guarantee
+from gaussianmlr.methods import Reading
+from gaussianmlr.model.model import Model
+from gaussianmlr.model.prediction import Prediction
+
+__all__ = ["Limits", "Service", "read_picture"]
+
+_SHORT = 200_000  # bytes of pictures, or numbers, that count as short work
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a server.
+
+    Attributes
+    ----------
+    requests : int
+        Concurrent requests; more are answered 503.
+    count : int
+        Instances per request.
+    body : int
+        Bytes per request.
+    pixels : int
+        Pixels of a picture, before it is resized.
+    seconds : float
+        Maximum time for a request to arrive, and to be answered.
+    batch_size : int
+        Instances per batch of the network.
+    """
+
+    requests: int = 64
+    count: int = 256
+    body: int = 16 << 20
+    pixels: int = 32_000_000
+    seconds: float = 30.0
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not value > 0:
+                raise DataError(f"{name} is {value}; expected a number above 0")
+
+
+class Service(Collector):
+    """The model's thread, and the threads that prepare inputs and write answers."""
+
+    def __init__(self, model: Model, limits: Limits) -> None:
+        self.model, self.limits = model, limits
+        self._batcher: Batcher | None = None
+        self._workers = Workers()
+
+    def __enter__(self) -> None:
+        self._batcher = Batcher(self.model, self.limits.batch_size)
+        shape = _shape(self.model)
+        reading = self._batcher.submit(torch.zeros(1, *shape)).result()
+        list(pieces(self._prediction(reading, None), (), None))  # loads what is imported on first use
+
+    def __exit__(self, *_: object) -> None:
+        assert self._batcher is not None
+        self._batcher.close()
+        self._workers.close()
+
+    def broken(self) -> str | None:
+        """Why requests cannot be answered now, or None."""
+        if self._batcher is None or not self._batcher.alive:
+            return "the model's thread has ended"
+        if self._batcher.stuck(self.limits.seconds) or self._workers.stuck(self.limits.seconds):
+            return f"the same work has been under way for more than {self.limits.seconds:g} s"
+        return None
+
+    def collect(self) -> Iterator[Metric]:
+        """Counters for Prometheus."""
+        instances, batches = (self._batcher.instances, self._batcher.batches) if self._batcher else (0, 0)
+        yield CounterMetricFamily("gmlr_instances", "Instances that went through the model.", instances)
+        yield CounterMetricFamily("gmlr_batches", "Batches they went in.", batches)
+        yield CounterMetricFamily("process_cpu_seconds", "Processor time of the server.", time.process_time())
+
+    async def answer(
+        self,
+        given: Sequence[Any],
+        names: Sequence[str] | None,
+        readings: Sequence[str],
+        confidence: float | None,
+        guarantee: float | None,
+    ) -> Response:
+        """Prepare inputs, read them with the model, write the answer."""
+        assert self._batcher is not None
+        if names is not None and len(names) != len(given):
+            raise DataError(f"expected a name for each of {len(given)} instances, got {len(names)}")
+        width = len(self.model.labels)
+        check_pairs(len(given), width, readings, confidence)
+        if guarantee is not None:
+            check_guarantee(self.model, guarantee)
+            check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
+        ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
+        inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
+        found = self._prediction(await self._batcher.read(inputs), names)
+        long = len(found) * cost(width, readings, confidence or guarantee) > STEP
+        parts = await self._workers.run(pieces(found, readings, confidence, guarantee), long=long)
+        return Response(b"".join(parts), media_type="application/json")
+
+    def _prediction(self, reading: Reading, names: Sequence[str] | None) -> Prediction:
+        return Prediction.from_reading(
+            reading,
+            self.model.labels,
+            method=self.model.method.name,
+            names=names or (),
+            jnd=self.model.jnd,
+            conformal=self.model.guarantees,
+        )
+
+    def check_count(self, count: int, what: str) -> None:
+        """Refuse a request of too many instances, or of none."""
+        if not 1 <= count <= self.limits.count:
+            raise DataError(f"{count:,} {what}; expected 1 to {self.limits.count:,} in a request")
+
+    def inputs(self, rows: list[Any] | None, images: list[str] | None) -> Sequence[Any]:
+        """The inputs of a request, of the kind that the model takes."""
+        kind = self.model.inputs["kind"]
+        wanted, given, other = ("rows", rows, images)
+        if kind != "table":
+            wanted, given, other = ("images", images, rows)
+        if given is None or other is not None:
+            raise DataError(f"the model takes {kind} inputs: expected '{wanted}' alone")
+        self.check_count(len(given), wanted)
+        return given
+
+    def _prepared(self, given: Sequence[Any]) -> Iterator[Tensor]:
+        """Tensors for the model: all rows at once, pictures one by one."""
+        if self.model.inputs["kind"] == "table" and not isinstance(given[0], tuple):
+            yield read_rows(given, self.model.inputs)
+            return
+        for place, one in enumerate(given):
+            name, data = (f"image {place}", _from_base64(one, place)) if isinstance(one, str) else one
+            yield read_picture(data, self.model, name, self.limits.pixels)[None]
+
+
+def read_picture(data: bytes, model: Model, name: str, max_pixels: int) -> Tensor:
+    """The bytes of an image file as a tensor for a model."""
+    if model.inputs["kind"] != "image" or "preprocess" not in model.inputs:
+        raise DataError(f"the model takes {model.inputs['kind']} inputs; expected 'rows'")
+    preprocess = Preprocess.from_dict(model.inputs["preprocess"])
+    mode: Literal["L", "RGB"] = "L" if preprocess.channels == 1 else "RGB"
+    return preprocess(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
+
+
+def _size(given: Sequence[Any]) -> int:
+    """Bytes of pictures, or numbers of rows."""
+    return sum(
+        len(one[1]) if isinstance(one, tuple) else len(one) if hasattr(one, "__len__") else 1 for one in given
+    )
+
+
+def _from_base64(text: str, place: int) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError(f"image {place} is {shorten(text, 40)}; expected base64 of an image file") from None
+
+
+def _shape(model: Model) -> list[int]:
+    if model.inputs["kind"] == "table":
+        return [model.inputs["channels"]]
+    return [model.inputs["channels"], *model.inputs.get("size", [224, 224])]

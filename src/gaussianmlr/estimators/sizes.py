@@ -1,0 +1,38 @@
+"""Sizes of batches and numbers of epochs that suit the number of rows."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["batch_for", "epochs_for"]
+
+_EPOCHS = (20, 100)  # minimum and maximum number of epochs for few rows
+_STEPS = (150, 3_000)  # steps to reach with more epochs, and steps not to exceed
+_FEWEST_EPOCHS = 10  # for many rows
+_BATCH = (32, 512)
+_BATCHES = 20  # per epoch, within the limits of the batch size
+
+
+def batch_for(rows: int) -> int:
+    """The power of two that makes about 20 batches of the rows, from 32 to 512.
+
+    Examples
+    --------
+    >>> batch_for(100), batch_for(3_000), batch_for(10**6)
+    (32, 128, 512)
+    """
+    power = max(0, round(math.log2(max(rows, 1) / _BATCHES)))
+    return min(max(1 << power, _BATCH[0]), _BATCH[1])
+
+
+def epochs_for(rows: int, batch: int) -> int:
+    """Number of epochs: the fewer steps per epoch, the more.
+
+    Examples
+    --------
+    >>> epochs_for(100, 32), epochs_for(3_000, 128), epochs_for(10**6, 512)
+    (38, 20, 10)
+    """
+    steps = max(1, -(-rows // batch))
+    few = min(max(_EPOCHS[0], -(-_STEPS[0] // steps)), _EPOCHS[1])
+    return max(_FEWEST_EPOCHS, min(few, _STEPS[1] // steps))
