@@ -11,6 +11,8 @@ import xgboost
 from gaussianmlr import DataError
 from gaussianmlr._utils.ubjson import read_ubjson
 from gaussianmlr.nn.trees import Trees, indicators
+from support.memory import peak_of
+from support.ubj import complete_tree, trees_file
 
 
 def booster(rows=300, columns=5, labels=3, rounds=8, seed=0):
@@ -128,3 +130,70 @@ def test_damaged_files_are_refused_or_give_finite_numbers(made):
 def test_ubjson_within_bounds(data, message):
     with pytest.raises(ValueError, match=message):
         read_ubjson(data)
+
+
+def test_a_forged_file_that_is_well_formed_is_read():
+    """The control of the next test: the same writer, without a fault."""
+    trees = Trees([trees_file([complete_tree(3, 4)] * 2, 4, 3)], labels=4, channels=3)
+    assert trees(torch.zeros(2, 3))["mu"].tolist() == [[2.0] * 4] * 2
+
+
+_MANY = 2_000_000
+FORGED = {
+    "leaves that share a row": (lambda: trees_file([complete_tree(12, 5_000, rows=1)], 5_000, 3), "leaves"),
+    "two parents": (lambda: trees_file([_with_two_parents()], 4, 3), "children that make no tree"),
+    "too deep": (lambda: trees_file([_chain(65)], 4, 3), "more than 64 levels"),
+    "empty lists": (lambda: trees_file(b"[" + b"[]" * (_MANY // 2) + b"]", 4, 3), "too many values"),
+    "empty objects": (lambda: trees_file(b"[" + b"{}" * (_MANY // 2) + b"]", 4, 3), "too many values"),
+    "nulls": (lambda: trees_file(b"[" + b"Z" * _MANY + b"]", 4, 3), "too many values"),
+    "a long intercept": (
+        lambda: trees_file([], 4, 3, base_score="[" + "1," * _MANY + "1]"),
+        "an intercept of 4,000,003 characters",
+    ),
+    "a deep intercept": (
+        lambda: trees_file([], 4, 3, base_score="[" * 200),
+        "recursion|no intercept|Expecting",
+    ),
+    "a long number": (lambda: trees_file([], 4, 3, num_feature="9" * _MANY), "9999 columns and 4 labels"),
+}
+
+
+def _with_two_parents():
+    tree = complete_tree(2, 4)
+    tree["right_children"][0] = 1  # both children of the root are node 1
+    return tree
+
+
+def _chain(levels):
+    """A tree whose left children are leaves, and whose right children go on."""
+    tree = complete_tree(1, 4)
+    inner = np.arange(levels)
+    left = np.stack([2 * inner + 1, np.full(levels, -1)], 1).ravel()
+    right = np.stack([2 * inner + 2, inner], 1).ravel()
+    tree["left_children"] = np.append(left, -1).astype("i4")
+    tree["right_children"] = np.append(right, levels).astype("i4")
+    for name in ("split_indices", "default_left", "split_type", "split_conditions", "loss_changes"):
+        tree[name] = np.zeros(2 * levels + 1, tree[name].dtype)
+    return tree | {"leaf_weights": np.ones(4 * (levels + 1), "f4")}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_files_cost_what_they_hold(name):
+    """Well-formed UBJSON that would take many times its size, or a message as long as the file."""
+    make, message = FORGED[name]
+    data = make()
+
+    def read():
+        with pytest.raises(DataError, match=message) as caught:
+            Trees([data], labels=5_000 if "share" in name else 4, channels=3)
+        assert len(str(caught.value)) < 300
+
+    assert peak_of(read) < 100 + 5 * len(data) / 1e6
+
+
+def test_many_trees_take_no_more_memory_than_few():
+    """10,000 trees and 8,000 rows are 640 MB of places alone; nodes are held for some rows at a time."""
+    trees = Trees([trees_file([complete_tree(0, 2)] * 10_000, 2, 3)], labels=2, channels=3)
+    x = torch.zeros(8_000, 3)
+    assert peak_of(lambda: trees(x)) < 300
+    assert torch.equal(trees(x)["mu"], torch.full((8_000, 2), 10_000.0))

@@ -9,6 +9,8 @@ import numpy as np
 __all__ = ["read_ubjson"]
 
 _DEEPEST = 32
+_BYTES_PER_VALUE = 16  # at least; XGBoost's own files have 30, and a value takes up to 70 bytes in Python
+_FREE = 1_000  # values that any data may hold
 _SCALARS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _CONSTANTS = {"Z": None, "T": True, "F": False}
 
@@ -19,8 +21,8 @@ def read_ubjson(data: bytes) -> Any:
     Raises
     ------
     ValueError
-        For anything else, with the place. Lengths are compared with the bytes that are left, so nothing is
-        allocated that the data does not hold.
+        For anything else, with the place. Lengths are compared with the bytes that are left, and the number
+        of values with that of the bytes, so nothing is allocated that the data does not hold.
 
     Examples
     --------
@@ -37,6 +39,7 @@ def read_ubjson(data: bytes) -> Any:
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
+        self.left = _FREE + len(data) // _BYTES_PER_VALUE
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= len(self.data) - self.at:
@@ -75,6 +78,9 @@ class _Reader:
     def value(self, kind: str, depth: int) -> Any:
         if depth > _DEEPEST:
             raise ValueError(f"more than {_DEEPEST} levels at {self.at}")
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError(f"too many values for {len(self.data):,} bytes, at {self.at}")
         if kind in _SCALARS:
             return self.number(kind)
         if kind in _CONSTANTS:

@@ -20,8 +20,10 @@ from gaussianmlr.errors import DataError
 
 __all__ = ["MOST_BYTES", "Trees", "indicators", "targets_of", "width_of"]
 
-MOST_BYTES = 1 << 30  # of one file
+MOST_BYTES = 1 << 30  # of all files of a model
 _DEEPEST = 64  # levels of a tree
+_MOST_TREES = 100_000  # of one file; as many rounds as a recipe may ask for
+_AT_ONCE = 1 << 22  # nodes, or cells of indicators, that are held at once
 _FLOATS = npt.NDArray[np.float32]
 _INTS = npt.NDArray[np.int64]
 
@@ -110,6 +112,14 @@ class Trees(nn.Module):
         """Means and log-variances of coded rows [N, channels]; NaN is a gap."""
         if x.ndim != 2 or x.shape[1] != self.channels:
             raise DataError(f"expected rows of {self.channels} columns, got inputs of shape {list(x.shape)}")
+        if torch.compiler.is_compiling():
+            mu = self._means(x)
+        else:  # a model of many trees takes no more memory than one of few
+            rows = max(1, _AT_ONCE // max(len(self.roots), width_of(self.channels, self.categories)))
+            mu = torch.cat([self._means(part) for part in x.split(rows)])
+        return {"mu": mu, "logvar": torch.zeros_like(mu)}
+
+    def _means(self, x: Tensor) -> Tensor:
         x = indicators(x, self.categories)
         node = self.roots + torch.zeros_like(x[:, :1], dtype=torch.int64)  # any number of rows, exported too
         for _ in range(self.depth):
@@ -121,8 +131,7 @@ class Trees(nn.Module):
             mu = self.intercept + self.leaf[node].sum(1)
         else:
             mu = self.intercept + nn.functional.embedding_bag(node, self.leaf, mode="sum")
-        mu = mu[:, : self.labels]
-        return {"mu": mu, "logvar": torch.zeros_like(mu)}
+        return mu[:, : self.labels]
 
     def _importances(self, forests: list[_Forest], width: int) -> npt.NDArray[np.float64]:
         """Mean gain of the splits on each coded column, with a sum of one."""
@@ -196,12 +205,17 @@ def _read(file: bytes, labels: int, width: int) -> _Forest:
         learner = read_ubjson(file)["learner"]
         param = learner["learner_model_param"]
         if param["num_feature"] != str(width) or param["num_target"] != str(labels):
-            found = f"{param['num_feature']} columns and {param['num_target']} labels"
-            raise ValueError(f"{found}; expected {width} and {labels}")
-        intercept = np.array(json.loads(param["base_score"]), dtype=np.float32)
+            columns, targets = (str(param[name])[:20] for name in ("num_feature", "num_target"))
+            raise ValueError(f"{columns} columns and {targets} labels; expected {width} and {labels}")
+        base = param["base_score"]
+        if len(base) > 64 * (labels + 1):
+            raise ValueError(f"an intercept of {len(base):,} characters for {labels} labels")
+        intercept = np.array(json.loads(base), dtype=np.float32)
         trees = learner["gradient_booster"]["model"]["trees"]
         if not isinstance(trees, list) or intercept.shape != (labels,) or not np.isfinite(intercept).all():
             raise ValueError("no list of trees, or no intercept per label")
+        if len(trees) > _MOST_TREES:
+            raise ValueError(f"{len(trees):,} trees; expected at most {_MOST_TREES:,}")
         return _joined([_tree(tree, labels, width) for tree in trees], intercept)
     except (
         ValueError,
@@ -212,7 +226,7 @@ def _read(file: bytes, labels: int, width: int) -> _Forest:
         OverflowError,
         RecursionError,
     ) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else error
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)[:200]
         raise DataError(f"not trees that XGBoost wrote for this model: {reason}") from None
 
 
@@ -229,21 +243,23 @@ def _tree(tree: dict[str, Any], labels: int, width: int) -> _Forest:
         raise ValueError("a split by categories; expected thresholds")
     if ((column[inner] < 0) | (column[inner] >= width)).any():
         raise ValueError(f"a split on a column that is none of {width}")
-    for child in (left[inner], right[inner]):  # children come after their parent, so there is no circle
-        if ((child <= places[inner]) | (child >= count)).any():
-            raise ValueError("a child that is no later node")
+    children = np.concatenate([left[inner], right[inner]])
+    # Each node but the root is the child of one, an earlier one: no circle, and no longer way round.
+    if (children <= np.tile(places[inner], 2)).any() or not _each_once(children - 1, count - 1):
+        raise ValueError("children that make no tree")
     which = right[~inner]
-    if ((which < 0) | (which >= len(leaves))).any():
-        raise ValueError("a leaf without values")
+    if not _each_once(which, len(leaves)):  # so the values below are at most twice what the file holds
+        raise ValueError("leaves that do not have one row of values each")
     values = np.zeros((count, labels), np.float32)
     values[~inner] = leaves[which]
     if not (np.isfinite(values).all() and np.isfinite(threshold[inner]).all() and np.isfinite(gain).all()):
         raise ValueError("a number that is not finite")
-    depths = np.zeros(count, np.int64)
-    for place in places[inner]:
-        depths[[left[place], right[place]]] = depths[place] + 1
-    if depths.max() > _DEEPEST:
-        raise ValueError(f"a tree of {depths.max()} levels; expected at most {_DEEPEST}")
+    depth, nodes = 0, np.flatnonzero(inner[:1])
+    while len(nodes):
+        if (depth := depth + 1) > _DEEPEST:
+            raise ValueError(f"a tree of more than {_DEEPEST} levels")
+        nodes = np.concatenate([left[nodes], right[nodes]])
+        nodes = nodes[inner[nodes]]
     return _Forest(
         np.zeros(1, np.int64),
         np.where(inner, column, 0),
@@ -254,8 +270,13 @@ def _tree(tree: dict[str, Any], labels: int, width: int) -> _Forest:
         values,
         gain * inner,
         np.zeros(0, np.float32),
-        int(depths.max()),
+        depth,
     )
+
+
+def _each_once(places: _INTS, count: int) -> bool:
+    """Whether these are the places from 0 up to a count, each of them once."""
+    return np.array_equal(np.sort(places), np.arange(count))
 
 
 def _joined(trees: list[_Forest], intercept: _FLOATS) -> _Forest:
