@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from gaussianmlr.data.loading import Batch, RankedSet, batches, fetch
-from gaussianmlr.methods import Method, Reading
+from gaussianmlr.methods import Reading
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model.calibration import Calibration, compare
 from gaussianmlr.model.model import Model
@@ -18,7 +18,7 @@ from gaussianmlr.nn.backbones.converted import FEWEST
 from gaussianmlr.nn.ensembles import one_of
 from gaussianmlr.nn.work import evaluating
 
-__all__ = ["evaluate", "evaluate_calibration", "evaluate_methods", "measure", "outputs", "read", "readings"]
+__all__ = ["evaluate", "evaluate_calibration", "measure", "outputs", "read", "readings"]
 
 Progress = Callable[[int, int], None]
 _SAMPLE = 5_000  # instances kept for calibration: two numbers need no more
@@ -98,17 +98,6 @@ def read(model: Model, data: RankedSet, batch_size: int = 256, **options: Any) -
     """What a model says of all instances, and their true ranks; options as of `readings`."""
     parts, ranks = zip(*readings(model, data, batch_size, **options))
     return Reading.join(parts), torch.cat(ranks)
-
-
-def evaluate_methods(
-    network: nn.Module, methods: Sequence[Method], data: RankedSet, batch_size: int = 64
-) -> list[dict[str, float]]:
-    """The paper's six metrics of several readings of one network, from one pass over the data."""
-    measures = [PaperMetrics() for _ in methods]
-    for found, batch in outputs(network, data, batch_size):
-        for method, measured in zip(methods, measures):
-            measured.update(method.read(found).scores.float().cpu(), batch.ranks)
-    return [values_of(measured) for measured in measures]
 
 
 def evaluate(model: Model, data: RankedSet, batch_size: int = 256, workers: int = 0) -> dict[str, float]:

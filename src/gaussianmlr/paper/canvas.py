@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gaussianmlr.data import RankedMNIST
@@ -31,6 +31,25 @@ SIZES = {
 }
 
 
+def sizes_of(cell: Cell) -> Sizes:
+    """The numbers of images of a cell; a reduced run of the preset `paper` is measured on fewer too.
+
+    Examples
+    --------
+    >>> sizes_of(Cell("gray-s", "gmlr", "strong", "paper", images=2_000))
+    Sizes(images=2000, validation=2000, test=2000)
+    >>> sizes_of(Cell("gray-s", "gmlr", "strong", "cpu", images=2_000))
+    Sizes(images=2000, validation=2000, test=10000)
+    """
+    sizes = SIZES[cell.preset]
+    if cell.images is None:
+        return sizes
+    if cell.preset != "paper":
+        return replace(sizes, images=cell.images)
+    fewer = (min(cell.images, part) for part in (sizes.validation, sizes.test))
+    return Sizes(cell.images, *fewer)
+
+
 @dataclass(frozen=True)
 class Canvases:
     """The three parts of a Ranked MNIST set, as a cell uses them."""
@@ -54,8 +73,8 @@ def open_canvases(cell: Cell, recipe: Recipe, source: str = "auto") -> Canvases:
     source : str
         Where the digits come from, as in `load_digits`.
     """
-    sizes = SIZES[cell.preset]
-    images = cell.images or sizes.images
+    sizes = sizes_of(cell)
+    images = sizes.images
     digits, unseen = load_digits("train", source), load_digits("test", source)
     # If the recipe sets the length of later stages, all stages share the images; otherwise each has them all.
     stages = len(make(recipe.method, **recipe.method_settings).stages)

@@ -17,11 +17,16 @@ from gaussianmlr.model.presets import PRESETS, Preset, preset
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.settings import changed
 from gaussianmlr.nn.backbones import registry as backbones
+from gaussianmlr.paper.values import Values, write_values
 
-__all__ = ["METRICS", "PHOTOS", "READINGS", "Cell", "read_cells", "recipe_of", "write_cell"]
+__all__ = ["METRICS", "MORE", "PHOTOS", "READINGS", "TESTED", "Cell", "read_cells", "recipe_of", "write_cell"]
 
 METRICS = ("tau_b", "spearman_rho", "gamma", "hamming_loss", "max1_error", "f1")
-PHOTOS = ("nsid", "avdp")
+MORE = ("f1_instance", "positives_tau")  # metrics that cells of the first versions lack
+TESTED = "nsid-test"  # the natural scenes on the paper's split, with frozen recipes
+PHOTOS = ("nsid", TESTED, "avdp")
+# Sets of the same images, whose weak labels are the same too: one training, tested on both orders.
+TWINS = {"gray-b-mix": "gray-s-mix", "color-b-mix": "color-s-mix"}
 # Readings of one trained network, the usual one first: they share training and test.
 READINGS: Mapping[str, tuple[str, ...]] = {"crpc": ("", "vote=published"), "lsep": ("", "reading=margin")}
 _HEAD = ("dataset", "method", "supervision", "preset", "seed")
@@ -34,7 +39,7 @@ class Cell:
     Parameters
     ----------
     dataset : str
-        A Ranked MNIST set, ``nsid`` or ``avdp``.
+        A Ranked MNIST set, ``nsid``, ``nsid-test`` (the paper's split) or ``avdp``.
     method, supervision : str
         As in `methods.make`.
     preset : {"paper", "cpu", "smoke"}
@@ -92,13 +97,25 @@ class Cell:
 
     @property
     def training(self) -> Cell:
-        """The cell of the usual reading; its name is also that of the training."""
-        return replace(self, reading="")
+        """The cell whose name is also that of the training: the usual reading, of twins the first.
+
+        Examples
+        --------
+        >>> Cell("gray-b-mix", "gmlr", "weak", "cpu").training.dataset
+        'gray-s-mix'
+        """
+        shared = TWINS if self.supervision == "weak" else {}
+        return replace(self, reading="", dataset=shared.get(self.dataset, self.dataset))
 
     @property
     def readings(self) -> tuple[Cell, ...]:
         """All cells of the same training."""
-        return tuple(replace(self, reading=one) for one in READINGS.get(self.method, ("",)))
+        first = self.training
+        sets = [first.dataset]
+        if self.supervision == "weak":
+            sets += [name for name, twin in TWINS.items() if twin == first.dataset]
+        each = READINGS.get(self.method, ("",))
+        return tuple(replace(first, dataset=name, reading=one) for name in sets for one in each)
 
     @property
     def is_drawn(self) -> bool:
@@ -128,6 +145,8 @@ def recipe_of(cell: Cell) -> Recipe:
     recipe = recipe.replace(seed=cell.seed)
     if cell.preset == "smoke" and cell.kind == "canvas":
         recipe = recipe.replace(backbone_settings={**recipe.backbone_settings, "widths": [8, 16, 16]})
+    if cell.supervision == "weak" and cell.dataset in {*TWINS, *TWINS.values()}:
+        recipe = recipe.replace(select="loss")  # neither of the two orders chooses the epoch
     for text in cell.settings:
         recipe = changed(recipe, text)
     return read_as(recipe, cell.reading)
@@ -148,14 +167,21 @@ def reading_methods(cell: Cell) -> list[Method]:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Result of a training: metrics per reading as fractions, cost, and probes for figures."""
+class Tested:
+    """A reading of a network on test instances, and its probes for figures."""
 
-    metrics: list[dict[str, float]]
+    values: Values
+    probes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Result of a training: one test per cell of `Cell.readings`, cost, and what it was trained on."""
+
+    tests: list[Tested]
     images: int
     seconds: float
     about: dict[str, Any]
-    probes: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -172,6 +198,7 @@ class _Stored:
     seconds: float
     variant: dict[str, list[str] | int | str | None] = field(default_factory=dict)
     probes: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, str | int] | None = None
 
     def __post_init__(self) -> None:
         if missing := [name for name in METRICS if name not in self.metrics]:
@@ -186,8 +213,10 @@ class _Stored:
         return Cell(**head | variant | {"settings": tuple(variant["settings"])})
 
 
-def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path:
-    """Write the JSON file of a cell atomically.
+def write_cell(
+    folder: str | Path, cell: Cell, facts: Mapping[str, Any], values: Values | None = None
+) -> Path:
+    """Write the JSON file of a cell atomically, and its per-instance values beside it.
 
     Parameters
     ----------
@@ -198,6 +227,8 @@ def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path
     facts : mapping
         metrics (percent), images_seen, seconds, recipe, versions, commit, and others; probes, which are
         long, are written on one line.
+    values : Values, optional
+        Scores and ranks of the test instances.
 
     Raises
     ------
@@ -207,7 +238,8 @@ def write_cell(folder: str | Path, cell: Cell, facts: Mapping[str, Any]) -> Path
     head = {name: getattr(cell, name) for name in _HEAD}
     variant = {"settings": list(cell.settings), "images": cell.images, "reading": cell.reading}
     file = _file_of(cell, folder)
-    write_sealed(file, {**head, "variant": variant, **facts}, indent=2, one_line="probes")
+    kept = {} if values is None else {"values": write_values(file.with_suffix(".npz"), values)}
+    write_sealed(file, {**head, "variant": variant, **facts, **kept}, indent=2, one_line="probes")
     return file
 
 
@@ -231,12 +263,17 @@ def read_cells(folder: str | Path) -> dict[Cell, dict[str, Any]]:
     return found
 
 
-def is_landed(cell: Cell, folder: str | Path) -> bool:
-    """Whether all readings of the cell's training are stored, with probes if figures show them."""
+def is_landed(cell: Cell, folder: str | Path, *, with_values: bool = False) -> bool:
+    """Whether all readings of the cell's training are stored, with probes if figures show them.
+
+    Cells from before cells kept per-instance values count, unless `with_values` asks for these too.
+    """
     files = [_file_of(one, folder) for one in cell.readings]
     if not all(file.is_file() for file in files):
         return False
     facts = [read_sealed(_Stored, file)[1] for file in files]  # a damaged one is refused, not passed over
+    if with_values and not all(one.get("values") for one in facts):
+        return False
     return not cell.training.is_drawn or "probes" in facts[0]
 
 

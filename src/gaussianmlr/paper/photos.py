@@ -28,14 +28,14 @@ from gaussianmlr.data.loading import Arrays, RankedSet
 from gaussianmlr.data.readers.images import RankedImages, read_tensor
 from gaussianmlr.data.splits import shuffled_folds
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.metrics import evaluate
 from gaussianmlr.model.evaluate import outputs
-from gaussianmlr.model.model import Model
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn import backbones
-from gaussianmlr.paper.cells import Cell, Measured, reading_methods, recipe_of
+from gaussianmlr.paper.cells import TESTED, Cell, Measured, Tested, reading_methods, recipe_of
 from gaussianmlr.paper.places import Sources
 from gaussianmlr.paper.strips import probe_photos
+from gaussianmlr.paper.values import Values
+from gaussianmlr.rankers import agreement
 from gaussianmlr.training.defaults import SIDE, side_of
 from gaussianmlr.training.epochs import for_training
 from gaussianmlr.training.features import compute_features
@@ -68,23 +68,28 @@ class Outputs:
 
 def open_photos(cell: Cell, sources: Sources) -> RankedData:
     """The pictures of a cell; test pictures only if the cell is measured on them."""
-    folder = getattr(sources, cell.dataset)
+    folder = sources.of(cell.dataset)
     if folder is None:
-        raise DataError(f"{cell.dataset}: no data; pass the folder with --{cell.dataset} FOLDER")
+        option = cell.dataset.partition("-")[0]
+        raise DataError(f"{cell.dataset}: no data; pass the folder with --{option} FOLDER")
     if cell.dataset == "avdp":
         return read_avdp(folder)
     data = read_nsid(folder)
-    return data if cell.preset == "paper" else data.subset("train")
+    return data.subset("train") if _cross_validated(cell) else data
+
+
+def _cross_validated(cell: Cell) -> bool:
+    return cell.dataset == "nsid" and cell.preset != "paper"
 
 
 def parts_of(cell: Cell, data: RankedData) -> tuple[list[Part], str]:
     """The splits of the data, and their description.
 
-    The paper's preset and AVDP use the given split. Otherwise the pictures are shuffled by the seed
-    and cut into five folds, the same for all methods; each fold is measured once, by a network
+    The paper's preset, ``nsid-test`` and AVDP use the given split. Otherwise the pictures are shuffled
+    by the seed and cut into five folds, the same for all methods; each fold is measured once, by a network
     trained on the other four.
     """
-    if cell.dataset == "nsid" and cell.preset != "paper":
+    if _cross_validated(cell):
         parts = [Part(*rows) for rows in shuffled_folds(len(data), FOLDS, cell.seed)]
         return parts, f"{FOLDS}-fold cross-validation on the {len(data):,} training images"
     split = np.array([] if data.split is None else data.split)
@@ -107,6 +112,8 @@ def run_photos(
         "protocol": protocol,
         "source": cell.dataset,
         "fingerprint": data.fingerprint(files=False),
+        # Without validation data nothing is chosen by a score: not the epoch, whatever the recipe says.
+        "selection": "last epoch",
     }
     given = _Given(recipe, data, watcher or Watcher())
     about["side"] = given.preprocess.size[0]
@@ -114,11 +121,23 @@ def run_photos(
         if not _run_part(number, part, recipe, given, folder, about, accelerator, watcher):
             return None
     found = read_outputs(folder)
-    ranks = data.ranks[found.where]
-    methods = reading_methods(cell)
-    metrics = [evaluate(method.read(found.outputs).scores, ranks) for method in methods]
-    probes = probe_photos(methods[0], data, found.where, found.outputs) if cell.is_drawn else {}
-    return Measured(metrics, found.images, found.seconds, about, probes)
+    order = np.argsort(found.where)  # by picture, so that cells of all seeds and methods can be paired
+    where = found.where[order]
+    outputs_ = {name: value[torch.from_numpy(order)] for name, value in found.outputs.items()}
+    assert data.ids is not None
+    ids, ranks = tuple(data.ids[i] for i in where), data.ranks[where].astype(np.int16)
+    if cell.dataset == TESTED and data.by_ranker is not None:
+        about["people"] = _percent(agreement(data.by_ranker[where]).against_rest)
+    tests = []
+    for one, method in zip(cell.readings, reading_methods(cell), strict=True):
+        values = Values(method.read(outputs_).scores.float().numpy(), ranks, ids)
+        probes = probe_photos(method, data, where, outputs_) if one.is_drawn else {}
+        tests.append(Tested(values, probes))
+    return Measured(tests, found.images, found.seconds, about)
+
+
+def _percent(found: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(100 * value, 4) for name, value in found.items()}
 
 
 class _Given:
@@ -134,7 +153,8 @@ class _Given:
         self.data, self.preprocess = data, _preprocess(side_of(recipe))
         self.recipe = recipe.replace(select="last")
         pictures = RankedImages(data, self.preprocess)
-        train, halves = for_training(pictures, recipe), None
+        drawn = RankedImages(data, self.preprocess, by_ranker=recipe.rankers != "aggregate", seed=recipe.seed)
+        train, halves = for_training(drawn, recipe), None
         if stands_still(recipe, train):
             backbone = backbones.make(recipe.backbone, channels=3, **recipe.backbone_settings)
             backbones.freeze(backbone, recipe.freeze)
@@ -159,7 +179,10 @@ class _Given:
     def rows(self, where: Ints, *, trained: bool) -> RankedSet:
         """A selection of the pictures, in the given order, for training or for measuring."""
         if self._features is None:
-            return RankedImages(self.data.subset(where), self.preprocess)
+            drawn = trained and self.recipe.rankers != "aggregate"
+            return RankedImages(
+                self.data.subset(where), self.preprocess, by_ranker=drawn, seed=self.recipe.seed
+            )
         return self._features[0 if trained else 1].rows(torch.from_numpy(where))
 
 
@@ -240,7 +263,7 @@ def _run_part(
     )
     if fitted.result.interrupted:
         return False
-    tested = _outputs(fitted.model, given.rows(part.test, trained=False))
+    tested, _ = all_outputs(fitted.model.network, given.rows(part.test, trained=False))
     with aside(file) as beside, beside.open("wb") as stream:
         facts: dict[str, Any] = {"images": fitted.result.images, "seconds": fitted.result.seconds}
         facts |= {f"output_{name}": value.numpy() for name, value in tested.items()}
@@ -249,9 +272,11 @@ def _run_part(
     return True
 
 
-def _outputs(model: Model, data: RankedSet, batch_size: int = 64) -> dict[str, Tensor]:
-    found = [one for one, _ in outputs(model.network, data, batch_size)]
-    return {name: torch.cat([part[name] for part in found]).float().cpu() for name in found[0]}
+def all_outputs(network: nn.Module, data: RankedSet, batch_size: int = 64) -> tuple[dict[str, Tensor], Ints]:
+    """The outputs of a network for all instances, by name, and their ranks."""
+    found, batches = zip(*outputs(network, data, batch_size))
+    joined = {name: torch.cat([part[name] for part in found]).float().cpu() for name in found[0]}
+    return joined, torch.cat([batch.ranks for batch in batches]).numpy()
 
 
 def read_outputs(folder: Path) -> Outputs:

@@ -18,6 +18,11 @@ class Sources:
     nsid: Path | None = None
     avdp: Path | None = None
 
+    def of(self, dataset: str) -> Path | None:
+        """The folder of a data set of pictures, if it was given."""
+        folder: Path | None = getattr(self, dataset.partition("-")[0])
+        return folder
+
 
 @dataclass(frozen=True)
 class Places:
@@ -30,6 +35,11 @@ class Places:
     def cells(self) -> Path:
         """The folder of the JSON files."""
         return self.results / "cells"
+
+    @property
+    def frozen(self) -> Path:
+        """The recipes that were frozen before the test images were looked at."""
+        return self.results / "frozen.json"
 
     def run(self, cell: Cell) -> Path:
         """The folder of a cell's training."""

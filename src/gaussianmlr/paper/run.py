@@ -6,28 +6,35 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from gaussianmlr._utils.files import alone
 from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr._utils.progress import Watcher
-from gaussianmlr._utils.provenance import commit, versions
+from gaussianmlr._utils.provenance import commit, machine, versions
 from gaussianmlr.data.loading import RankedSet
+from gaussianmlr.data.ranked_mnist.sets import RankedMNIST
 from gaussianmlr.errors import DataError
-from gaussianmlr.model.evaluate import evaluate_methods
 from gaussianmlr.model.model import Model, load, read_config
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.paper.canvas import open_canvases
 from gaussianmlr.paper.cells import (
+    TESTED,
     Cell,
     Measured,
+    Tested,
     is_landed,
     read_as,
     reading_methods,
     recipe_of,
     write_cell,
 )
-from gaussianmlr.paper.photos import run_photos
+from gaussianmlr.paper.frozen import check_frozen
+from gaussianmlr.paper.photos import all_outputs, run_photos
 from gaussianmlr.paper.places import Places, Sources
 from gaussianmlr.paper.probes import probe_canvas
+from gaussianmlr.paper.values import Values, measured
 from gaussianmlr.training.fit import fit
 from gaussianmlr.training.origin import Origin
 
@@ -43,6 +50,7 @@ def run_cell(
     *,
     accelerator: str = "auto",
     watcher: Watcher | None = None,
+    with_values: bool = False,
 ) -> Outcome:
     """Train, measure and write a cell with all readings of its training, unless they exist.
 
@@ -58,6 +66,8 @@ def run_cell(
         Accelerator of Lightning.
     watcher : Watcher, optional
         Receives the progress of the training.
+    with_values : bool
+        Whether a cell that lacks per-instance values is run again.
 
     Returns
     -------
@@ -65,12 +75,13 @@ def run_cell(
         Measured now, measured before, running in another process, or stopped by Ctrl-C.
     """
     cell = cell.training
-    if is_landed(cell, places.cells):
+    if is_landed(cell, places.cells, with_values=with_values):
         return "there"
+    frozen = check_frozen(cell, places.frozen) if cell.dataset == TESTED else None
     with alone(_lock_of(places.run(cell))) as first:
         if not first:
             return "busy"
-        if is_landed(cell, places.cells):  # the other process has just finished
+        if is_landed(cell, places.cells, with_values=with_values):  # the other process has just finished
             return "there"
         made_by = commit()  # read before training, as commits may follow meanwhile
         if cell.kind == "photo":
@@ -79,20 +90,23 @@ def run_cell(
             found = _run_canvas(cell, places.run(cell), sources, accelerator, watcher)
         if found is None:
             return "interrupted"
-        recipe = recipe_of(cell)
-        for one, metrics in zip(cell.readings, found.metrics):
+        for one, tested in zip(cell.readings, found.tests, strict=True):
+            twin = {} if one.dataset == cell.dataset else {"trained_on": cell.dataset}
             facts = {
-                "metrics": {name: round(100 * value, 4) for name, value in metrics.items()},
+                "metrics": {name: round(100 * value, 4) for name, value in measured(tested.values).items()},
                 "images_seen": found.images,
                 "seconds": round(found.seconds, 1),
-                "data": found.about,
-                "recipe": read_as(recipe, one.reading).to_dict(),
+                "data": {**found.about, **twin},
+                "recipe": read_as(recipe_of(cell), one.reading).to_dict(),
                 "versions": versions(),
+                "machine": machine(),
                 "commit": made_by,
             }
+            if frozen is not None:
+                facts["frozen"] = frozen
             if one.is_drawn:
-                facts["probes"] = found.probes
-            write_cell(places.cells, one, facts)
+                facts["probes"] = tested.probes
+            write_cell(places.cells, one, facts, tested.values)
         return "landed"
 
 
@@ -121,12 +135,31 @@ def _run_canvas(
         digits=sources.digits,
         shared_digits=shown.shared_digits,
     ).write(folder)
-    found = evaluate_methods(model.network, reading_methods(cell), data.test)
+    tests = test_canvases(cell, model, data.test)
     _tidy(folder)
-    probes: dict[str, Any] = {}
-    if cell.is_drawn:
-        probes = probe_canvas(model, cell.dataset, data.test.digits, small=cell.preset == "smoke")
-    return Measured(found, int(model.about["images"]), float(model.about["seconds"]), data.about, probes)
+    return Measured(tests, int(model.about["images"]), float(model.about["seconds"]), data.about)
+
+
+def test_canvases(cell: Cell, model: Model, images: RankedMNIST) -> list[Tested]:
+    """All readings of a model on the test images of a cell, and of its twin, which are the same images."""
+    found, ranks = all_outputs(model.network, images)
+    methods = reading_methods(cell)
+    tests = []
+    for one, method in zip(cell.readings, methods, strict=True):
+        scores = method.read(found).scores.float().numpy()
+        truth = ranks if one.dataset == cell.dataset else ranks_of(one.dataset, images)
+        probes: dict[str, Any] = {}
+        if one.is_drawn:
+            probes = probe_canvas(model, one.dataset, images.digits, small=cell.preset == "smoke")
+        tests.append(Tested(Values(scores, truth.astype(np.int16)), probes))
+    return tests
+
+
+def ranks_of(dataset: str, images: RankedMNIST) -> npt.NDArray[np.int64]:
+    """The ranks of the same images by the factor of another set."""
+    twin = RankedMNIST(dataset, images.split, size=len(images), seed=images.seed, digits=images.digits)
+    found: npt.NDArray[np.int64] = twin.recipes(np.arange(len(images))).ranks
+    return found
 
 
 def train_once(
@@ -196,6 +229,7 @@ def run_all(
     accelerator: str = "auto",
     watcher: Watcher | None = None,
     say: Callable[[str], None] = lambda line: None,
+    with_values: bool = False,
 ) -> bool:
     """Run the missing cells one after the other; False if Ctrl-C stopped it.
 
@@ -203,11 +237,13 @@ def run_all(
     """
     todo = list(dict.fromkeys(cell.training for cell in cells))
     for number, cell in enumerate(todo, 1):
-        if is_landed(cell, places.cells):
+        if is_landed(cell, places.cells, with_values=with_values):
             continue
         say(f"cell {number} of {len(todo)}: {cell.name}")
         try:
-            outcome = run_cell(cell, places, sources, accelerator=accelerator, watcher=watcher)
+            outcome = run_cell(
+                cell, places, sources, accelerator=accelerator, watcher=watcher, with_values=with_values
+            )
         except DataError as error:
             raise DataError(f"cell {cell.name}: {error}") from None
         if outcome == "interrupted":
