@@ -35,7 +35,8 @@ class Recipes:
     Parameters
     ----------
     digit : int32 array, shape (n, 10)
-        Which image of the `Digits` is used; -1 where digit c is absent.
+        Which image of the `Digits` is used; -1 where digit c is absent. In a set with several versions of
+        each image, this is the number of the image times the versions, plus that of the version.
     boxes : int32 array, shape (n, 10, 3)
         Left, top and side in pixels; 0 where absent.
     scale, brightness, hue, saturation : float64 arrays, shape (n, 10)
@@ -158,7 +159,9 @@ def draw(
     return table
 
 
-def render(setting: Setting, recipes: Recipes, digits: Digits, out: Bytes | None = None) -> Bytes:
+def render(
+    setting: Setting, recipes: Recipes, digits: Digits, out: Bytes | None = None, *, versions: int = 1
+) -> Bytes:
     """Draw the images of a table.
 
     Digits are resized bilinearly with half-pixel centres: output pixel j of a digit of a side looks at
@@ -176,6 +179,8 @@ def render(setting: Setting, recipes: Recipes, digits: Digits, out: Bytes | None
         The images that `recipes.digit` points to.
     out : uint8 array, shape (n, channels, canvas, canvas), optional
         Where to draw; a new array without it.
+    versions : int
+        Number of versions of each digit, see `RankedMNIST`.
 
     Returns
     -------
@@ -200,7 +205,7 @@ def render(setting: Setting, recipes: Recipes, digits: Digits, out: Bytes | None
         out[...] = 0
     present = recipes.digit >= 0
     if present.any() and (
-        recipes.digit.max() >= len(digits)
+        recipes.digit.max() >= len(digits) * versions
         or recipes.boxes[..., :2].min() < 0
         or (recipes.boxes[..., :2] + recipes.boxes[..., 2:]).max() > setting.canvas
     ):
@@ -208,7 +213,12 @@ def render(setting: Setting, recipes: Recipes, digits: Digits, out: Bytes | None
         raise DataError("recipes point outside the digits or the canvas; expected a table of this setting")
     near, weight = _taps(int(recipes.boxes[..., 2].max(initial=1)))
     gains = _gains(setting, recipes, present)
-    _kernels.render(digits.images, recipes.digit, recipes.boxes, gains, near, weight, out)
+    images, digit = digits.images, recipes.digit
+    if versions > 1:
+        from gaussianmlr.data.ranked_mnist.versions import draw_versions
+
+        images, digit = draw_versions(images, digit, versions)
+    _kernels.render(images, digit, recipes.boxes, gains, near, weight, out)
     return out
 
 

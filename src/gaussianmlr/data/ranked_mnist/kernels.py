@@ -30,7 +30,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a loop, and keep what was compiled where that is possible."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
         compiled: Callable[P, R] = numba.njit(cache=True, **options)(function)
@@ -39,7 +40,7 @@ def _compiled(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-@_compiled
+@compiled
 def mix(z: Any) -> Any:
     """Scramble 64 bits (the finaliser of splitmix64)."""
     z = (z ^ (z >> _S30)) * _MIX1
@@ -47,19 +48,19 @@ def mix(z: Any) -> Any:
     return z ^ (z >> _S31)
 
 
-@_compiled
-def _unit(word: Any) -> Any:
+@compiled
+def unit(word: Any) -> Any:
     """A double in [0, 1) from 64 random bits."""
     return np.float64(np.int64(word >> _S11)) * _UNIT
 
 
-@_compiled
+@compiled
 def _below(word: Any, bound: Any) -> Any:
     """An integer in [0, bound) from 64 random bits, for bounds below 2**31."""
     return np.int64(((word >> _S32) * np.uint64(bound)) >> _S32)
 
 
-@_compiled
+@compiled
 def _rank(values: Any, chosen: Any, count: int, ranks: Any) -> None:
     """Dense ranks of the chosen classes: 1 = smallest value, equal values share a rank."""
     order = np.empty(count, np.int64)
@@ -76,7 +77,7 @@ def _rank(values: Any, chosen: Any, count: int, ranks: Any) -> None:
         ranks[order[a]] = rank
 
 
-@_compiled
+@compiled
 def draw(
     key: Any,
     indices: Any,
@@ -119,9 +120,9 @@ def draw(
                 state += _GOLDEN
                 which = starts[c] + _below(mix(state), starts[c + 1] - starts[c])
                 state += _GOLDEN
-                size = scales[0] + (scales[1] - scales[0]) * _unit(mix(state))
+                size = scales[0] + (scales[1] - scales[0]) * unit(mix(state))
                 state += _GOLDEN
-                light = brightnesses[0] + (brightnesses[1] - brightnesses[0]) * _unit(mix(state))
+                light = brightnesses[0] + (brightnesses[1] - brightnesses[0]) * unit(mix(state))
                 side = np.int64(DIGIT * size)
                 state += _GOLDEN
                 left = 1 + _below(mix(state), canvas - 2 - side)
@@ -149,16 +150,16 @@ def draw(
                     brightness[row, c] = light
                     break
             state += _GOLDEN
-            tint = _unit(mix(state))
+            tint = unit(mix(state))
             state += _GOLDEN
-            depth = 0.5 + 0.5 * _unit(mix(state))
+            depth = 0.5 + 0.5 * unit(mix(state))
             if digit[row, c] >= 0:
                 hue[row, c] = tint
                 saturation[row, c] = depth
         _rank(scale[row] if by_scale else brightness[row], placed, found, ranks[row])
 
 
-@_compiled
+@compiled
 def render(images: Any, digit: Any, boxes: Any, gains: Any, near: Any, weight: Any, out: Any) -> None:
     """Draw every row of the table onto its black canvas ``out[row]``, shape (channels, side, side).
 

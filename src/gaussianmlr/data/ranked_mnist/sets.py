@@ -24,6 +24,7 @@ SIZES: dict[Split, int] = {"train": 60_000, "validation": 10_000, "test": 10_000
 LABELS = tuple("0123456789")
 # Every sixth digit of a class is kept for validation: 50,000 and 10,000 of full MNIST, near enough.
 _VALIDATION_EVERY = 6
+_MOST_VERSIONS = 10_000  # of 60,000 digits, their numbers still fit 32 bits
 
 
 class Batch(NamedTuple):
@@ -81,6 +82,10 @@ class RankedMNIST:
     shared_digits : bool
         Train and validation images use the same digits, as in the paper. By default every
         sixth digit of a class is for validation only.
+    versions : int
+        Number of versions of each digit: itself, and others that are rotated, sheared, stretched, bent,
+        thicker or thinner, at the same size. They help where digits are few: train on several versions,
+        validate and test on digits as they are.
 
     Examples
     --------
@@ -104,6 +109,7 @@ class RankedMNIST:
         start: int = 0,
         digits: Digits | str | os.PathLike[str] | None = None,
         shared_digits: bool = False,
+        versions: int = 1,
     ) -> None:
         if split not in SIZES:
             raise DataError(f"split is {shorten(split)}; expected one of {', '.join(get_args(Split))}")
@@ -113,12 +119,17 @@ class RankedMNIST:
         self.seed = int(seed)
         self.start = _whole(start, "start")
         self.shared_digits = shared_digits
+        self.versions = _whole(versions, "versions")
+        if not 1 <= self.versions <= _MOST_VERSIONS:
+            raise DataError(f"versions is {versions}; expected 1 to {_MOST_VERSIONS:,}")
         self.digits_from = None if isinstance(digits, Digits) else os.fspath(digits or "auto")
         if not isinstance(digits, Digits):
             digits = load_digits("test" if split == "test" else "train", digits or "auto")
         self.digits = digits
         self._key = _recipes.stream_key("ranked-mnist", self.setting.pictures, self.seed, split)
-        self._pool, self._starts = _pool(digits, "all" if shared_digits else split)
+        pool, starts = _pool(digits, "all" if shared_digits else split)
+        self._pool = np.add.outer(pool * self.versions, np.arange(self.versions)).ravel().astype(np.int32)
+        self._starts = starts * self.versions
 
     def __len__(self) -> int:
         return self.size
@@ -144,7 +155,8 @@ class RankedMNIST:
         'ranked-mnist gray-s test'
         """
         about = f"{self.setting.pictures} {self.setting.factor} size={self.size} start={self.start}"
-        return f"ranked-mnist {self.name} {self.split} seed={self.seed} {about} digits={len(self.digits)}"
+        about += f" digits={len(self.digits)}" + (f" versions={self.versions}" if self.versions > 1 else "")
+        return f"ranked-mnist {self.name} {self.split} seed={self.seed} {about}"
 
     @property
     def name(self) -> str:
@@ -198,7 +210,7 @@ class RankedMNIST:
         if isinstance(indices, range):
             indices = np.arange(indices.start, indices.stop, indices.step)
         table = self.recipes(indices)
-        images = _recipes.render(self.setting, table, self.digits, out)
+        images = _recipes.render(self.setting, table, self.digits, out, versions=self.versions)
         return Batch(images, table.ranks, table.scale, table.brightness, table.boxes)
 
     def tensors(self, indices: npt.ArrayLike) -> tuple[torch.Tensor, torch.Tensor]:
@@ -254,6 +266,7 @@ class RankedMNIST:
             start=self.start + _whole(epoch, "epoch") * self.size,
             digits=self.digits,
             shared_digits=self.shared_digits,
+            versions=self.versions,
         )
 
     def stream(self, batch_size: int, first: int = 0) -> Iterator[Batch]:
