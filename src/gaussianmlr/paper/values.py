@@ -77,7 +77,7 @@ def measures_of(values: Values) -> dict[str, tuple[Floats, Floats]]:
     >>> {name: float(above.sum() / below.sum()) for name, (above, below) in measures_of(values).items()}["f1"]
     0.8571428571428571
     """
-    found = {}
+    found: dict[str, tuple[Floats, Floats]] = {}
     ordered = _orders_positives(values.ranks)
     for name, measure in MEASURES.items():
         weights = ordered if name == "positives_tau" else (values.ranks >= 0).any(1)
