@@ -99,13 +99,15 @@ def _train(
 
 def _write(names: list[str], preset: Any, seeds: int | None, places: Places, sources: Sources) -> list[Path]:
     from gaussianmlr.paper.cells import read_cells
+    from gaussianmlr.paper.evidence import Evidence
     from gaussianmlr.paper.figures import write_figures
     from gaussianmlr.paper.plans import FIGURES, TABLES
     from gaussianmlr.paper.tables import write_tables
 
     tables, figures = ([name for name in names if name in known] for known in (TABLES, FIGURES))
     landed = read_cells(places.cells)
-    written = write_tables(tables, landed, preset, places.results / "tables", seeds)
+    evidence = Evidence(landed, places.cells)
+    written = write_tables(tables, landed, preset, places.results / "tables", seeds, evidence)
     return [*written, *write_figures(figures, landed, preset, places.results / "figures", sources)]
 
 
@@ -153,7 +155,7 @@ def named(what: list[str]) -> list[str]:
 
 
 def _has_data(cell: Cell, sources: Sources) -> bool:
-    return cell.kind == "canvas" or getattr(sources, cell.dataset) is not None
+    return cell.kind == "canvas" or sources.of(cell.dataset) is not None
 
 
 def _show_plan(cells: list[Cell], places: Places, as_json: bool) -> None:

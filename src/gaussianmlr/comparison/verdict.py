@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.comparison.cells import Cell, metrics_of, versions_of
-from gaussianmlr.metrics.paired import PairedTest, crossed_t, holm, resampled_t
+from gaussianmlr.metrics.paired import PairedTest, all_pairs, crossed_t, resampled_t
 
 __all__ = ["LEVEL", "LOWER", "Against", "Cell", "Comparison", "Summary", "Verdict"]
 
@@ -183,14 +182,11 @@ class Comparison:
         The best is known only after looking at all contenders, so p-values are adjusted for every pair, not
         only for pairs with the best.
         """
-        pairs = list(itertools.combinations(self.ranking, 2))
-        tested = [self.difference(*pair) for pair in pairs]
-        adjusted = holm([one.p for one in tested])
         best = self.ranking[0]
         against = tuple(
-            Against(pair[1], one.difference, one.p, float(p))
-            for pair, one, p in zip(pairs, tested, adjusted)
-            if pair[0] == best
+            Against(pair.other, pair.test.difference, pair.test.p, pair.adjusted)
+            for pair in all_pairs(self.ranking, self.difference)
+            if pair.one == best
         )
         return Verdict(best, against, self._test())
 

@@ -8,7 +8,9 @@ both. A test over instances alone would mistake a lucky seed for a better method
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy.typing as npt
 
 from gaussianmlr.errors import DataError
 
-__all__ = ["PairedTest", "crossed_t", "holm", "resampled_t"]
+__all__ = ["Pair", "PairedTest", "all_pairs", "crossed_t", "holm", "resampled_t"]
 
 
 class PairedTest(NamedTuple):
@@ -26,6 +28,38 @@ class PairedTest(NamedTuple):
     statistic: float
     freedom: float
     p: float
+
+
+class Pair(NamedTuple):
+    """Two contenders, the test of their difference, and its p-value adjusted for all pairs."""
+
+    one: str
+    other: str
+    test: PairedTest
+    adjusted: float
+
+
+def all_pairs(names: Sequence[str], test: Callable[[str, str], PairedTest]) -> tuple[Pair, ...]:
+    """Test every pair of contenders, and adjust the p-values for their number by Holm's method.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The contenders; the first of a pair is the one that comes first.
+    test : callable
+        The paired test of two of them.
+
+    Examples
+    --------
+    >>> values = {"a": [3.0, 4.0, 5.5], "b": [1.0, 2.5, 3.0], "c": [1.0, 2.0, 3.5]}
+    >>> pairs = all_pairs("abc", lambda one, other: crossed_t([np.subtract(values[one], values[other])]))
+    >>> [(pair.one, pair.other, round(pair.test.p, 3), round(pair.adjusted, 3)) for pair in pairs]
+    [('a', 'b', 0.02, 0.04), ('a', 'c', 0.0, 0.0), ('b', 'c', 1.0, 1.0)]
+    """
+    pairs = list(itertools.combinations(names, 2))
+    tests = [test(*pair) for pair in pairs]
+    adjusted = holm([one.p for one in tests])
+    return tuple(Pair(*pair, one, float(p)) for pair, one, p in zip(pairs, tests, adjusted))
 
 
 def resampled_t(differences: npt.ArrayLike, ratio: float) -> PairedTest:

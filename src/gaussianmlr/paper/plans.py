@@ -71,9 +71,10 @@ SETS = {
     "bars": BARS,
     "variance": VARIANCES,
     "samples": (),
+    "ranks": (),  # of the cells that tables need
 }
 TABLES = ("gray", "color", "real", "error-bars", "small-change", "nsid-test", "loss", "rivals")
-FIGURES = ("adjusting", "calibration", "extracted", "bars", "variance", "samples")
+FIGURES = ("adjusting", "calibration", "extracted", "bars", "variance", "samples", "ranks")
 
 
 def cells_of(what: str, preset: Preset, seeds: int | None = None) -> list[Cell]:

@@ -10,14 +10,14 @@ from typing import Any
 
 from gaussianmlr._utils.files import write_text
 from gaussianmlr._utils.tables import csv_text, latex, latex_table, markdown, markdown_table
+from gaussianmlr.metrics.bootstrap import Interval
 from gaussianmlr.model.presets import Preset
-from gaussianmlr.paper.cells import METRICS, Cell, short
+from gaussianmlr.paper.cells import METRICS, MORE, TESTED, TWINS, Cell, short
+from gaussianmlr.paper.evidence import Evidence, Landed
 from gaussianmlr.paper.plans import FINE_TUNED, cells_of
 from gaussianmlr.paper.published import Number, published
 
 __all__ = ["Row", "Table", "make_table", "to_csv", "to_latex", "to_markdown", "write_tables"]
-
-Landed = Mapping[Cell, Mapping[str, Any]]
 
 TITLES = {
     "gray": "Ranked MNIST, gray",
@@ -25,6 +25,8 @@ TITLES = {
     "real": "Real data",
     "error-bars": "Real data, error bars",
     "small-change": "Ranked MNIST, small change",
+    "nsid-test": "Natural scenes, the paper's split",
+    "loss": "GaussianMLR: the preset's loss and the paper's",
     "rivals": "Rivals and ablations",
 }
 METHODS = {
@@ -43,7 +45,10 @@ HEADS = {
     "hamming_loss": ("HL", "HL", -1),
     "max1_error": ("M-1", "M-1", -1),
     "f1": ("F1", "F1", 1),
+    "f1_instance": ("F1 inst.", "F1$_i$", 1),
+    "positives_tau": ("tau-b pos.", r"$\tau_b^+$", 1),
 }  # name, LaTeX, +1 if larger is better
+PEOPLE = "People, each against the other nine"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Row:
     ours: dict[str, Number] | None
     paper: dict[str, Number] | None
     wanted: int  # seeds
+    intervals: dict[str, Interval] | None = None  # over instances; None without per-instance values
 
     @property
     def title(self) -> str:
@@ -83,7 +89,9 @@ class Table:
         return tuple(dict.fromkeys(row.cell.dataset for row in self.rows))
 
 
-def make_table(name: str, landed: Landed, preset: Preset, seeds: int | None = None) -> Table:
+def make_table(
+    name: str, landed: Landed, preset: Preset, seeds: int | None = None, evidence: Evidence | None = None
+) -> Table:
     """Build a table from the finished cells.
 
     Parameters
@@ -96,6 +104,8 @@ def make_table(name: str, landed: Landed, preset: Preset, seeds: int | None = No
         Preset of the cells.
     seeds : int, optional
         As in `cells_of`; finished seeds beyond it count too.
+    evidence : Evidence, optional
+        The same cells with their per-instance values, for intervals.
 
     Examples
     --------
@@ -107,40 +117,51 @@ def make_table(name: str, landed: Landed, preset: Preset, seeds: int | None = No
     for cell in cells_of(name, preset, seeds):
         wanted[cell.at(seed=0)] = wanted.get(cell.at(seed=0), 0) + 1
     if name == "rivals":  # and all other variants
+        listed = {one for other in ("nsid-test", "loss") for one in cells_of(other, preset)}
         for cell in landed:
-            if cell.preset == preset and (cell.settings or cell.images is not None):
+            variant = cell.settings or cell.images is not None
+            if cell.preset == preset and variant and cell not in listed:
                 wanted.setdefault(cell.at(seed=0), 1)
     rows = []
     used: list[Mapping[str, Any]] = []
+    evidence = evidence or Evidence(landed)
     for cell, count in wanted.items():
-        runs = [facts for one, facts in landed.items() if one.at(seed=0) == cell]
+        runs = [landed[one] for one in evidence.seeds_of(cell)]
         used += runs
-        rows.append(Row(cell, _mean(runs), _paper(name, cell), count))
-    return Table(name, preset, tuple(rows), tuple(_notes(rows, used)))
+        found = {metric: evidence.interval(cell, metric) for metric in HEADS}
+        intervals = {metric: one for metric, one in found.items() if one is not None}
+        rows.append(Row(cell, _mean(runs), _paper(name, cell), count, intervals or None))
+    return Table(name, preset, tuple(rows), tuple(_notes(rows, used, evidence)))
 
 
 def _mean(runs: Sequence[Mapping[str, Any]]) -> dict[str, Number] | None:
     if not runs:
         return None
     found = {}
-    for name in METRICS:
-        values = [float(run["metrics"][name]) for run in runs]
-        std = statistics.stdev(values) if len(values) > 1 else None
-        found[name] = Number(statistics.fmean(values), std, len(values))
+    for name in HEADS:
+        values = [float(run["metrics"][name]) for run in runs if name in run["metrics"]]
+        if values:  # cells of the first versions lack some
+            std = statistics.stdev(values) if len(values) > 1 else None
+            found[name] = Number(statistics.fmean(values), std, len(values))
     return found
 
 
 def _paper(table: str, cell: Cell) -> dict[str, Number] | None:
     # Rivals are shown beside the paper's numbers for their data set.
-    tables = ("gray", "color", "small-change", "error-bars") if table == "rivals" else (table,)
-    found = (published().get((one, cell.dataset, cell.method, cell.supervision)) for one in tables)
+    everywhere = ("gray", "color", "small-change", "error-bars")
+    tables = everywhere if table in ("rivals", "loss", "nsid-test") else (table,)
+    dataset = "nsid" if cell.dataset == TESTED else cell.dataset
+    found = (published().get((one, dataset, cell.method, cell.supervision)) for one in tables)
     return next(filter(None, found), None)
 
 
-def _notes(rows: Sequence[Row], used: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _notes(rows: Sequence[Row], used: Sequence[Mapping[str, Any]], evidence: Evidence) -> Iterable[str]:
     yield from _missing(rows)
     if not used:
         return
+    yield from _values_notes(rows, evidence)
+    yield from _twin_notes(rows)
+    yield from _people(used)
     seen = sorted({int(run["images_seen"]) for run in used})
     yield f"Training images seen (all stages and folds together): {', '.join(f'{n:,}' for n in seen)}."
     yield from _data_notes([run["data"] for run in used if "data" in run])
@@ -167,9 +188,49 @@ def _missing(rows: Sequence[Row]) -> Iterable[str]:
             yield f"{row.cell.dataset}, {row.title}: {count} of {row.wanted} seeds run."
 
 
+def _values_notes(rows: Sequence[Row], evidence: Evidence) -> Iterable[str]:
+    """What the intervals are, and which rows have none."""
+    if any(row.intervals for row in rows):
+        yield (
+            "95 %: bootstrap interval over test instances of the mean over the seeds; it knows nothing of "
+            "other trainings, whose spread over seeds stands behind the ±."
+        )
+    bare = [row for row in rows if row.ours is not None and not evidence.has_values(row.cell)]
+    if bare:
+        ran = sum(row.ours is not None for row in rows)
+        yield (
+            f"{len(bare)} of the {ran} rows that ran are from before cells kept per-instance values: they "
+            "have no interval, and - instead of F1 per instance (F1 inst.) and tau-b among positives (tau-b pos.)."
+        )
+    yield (
+        "F1 counts over all instances and labels (micro); F1 inst. is the mean over instances. The paper "
+        "says that its metrics are means over instances; its F1 stands in the column of micro F1, with which "
+        "its Hamming losses agree."
+    )
+
+
+def _twin_notes(rows: Sequence[Row]) -> Iterable[str]:
+    weak = [row for row in rows if row.ours and row.cell.supervision == "weak" and row.cell.dataset in TWINS]
+    if weak:
+        yield (
+            "Weak rows of the two mix sets of a colour are one training: images and weak labels are the "
+            "same, only the order they are tested on differs. Neither order chose the epoch."
+        )
+
+
+def _people(used: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    """How well people agree on the same test images, in the paper's columns."""
+    found = next((run["data"]["people"] for run in used if "people" in run.get("data", {})), None)
+    if found:
+        numbers = ", ".join(f"{HEADS[name][0]} {found[name]:.2f}" for name in METRICS)
+        yield f"{PEOPLE} (mean of ten): {numbers}."
+
+
 def _data_notes(data: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     for protocol in sorted({one["protocol"] for one in data if "protocol" in one}):
-        yield f"Protocol: {protocol}; the paper tested on its own split, so the difference is a guide only."
+        if "cross" in protocol:
+            protocol += "; the paper tested on its own split, so the difference is a guide only"
+        yield f"Protocol: {protocol}."
     for count in sorted({one["test_images"] for one in data if "test_images" in one}):
         yield f"Measured once on {count:,} test images."
     if digits := sorted({one["digits"]["test"]["name"] for one in data if "digits" in one}):
@@ -183,7 +244,9 @@ def best_of(rows: Sequence[Row], dataset: str, supervision: str) -> dict[str, fl
         values = [
             row.ours[name].mean
             for row in rows
-            if row.ours and (row.cell.dataset, row.cell.supervision) == (dataset, supervision)
+            if row.ours
+            and name in row.ours
+            and (row.cell.dataset, row.cell.supervision) == (dataset, supervision)
         ]
         if values:
             found[name] = sign * max(sign * value for value in values)
@@ -201,21 +264,33 @@ def _lines(table: Table, dataset: str) -> Iterable[tuple[str, str, list[str], li
             continue
         best = best_of(table.rows, dataset, row.cell.supervision)
         if row.ours is None:
-            yield row.title, "ours", ["not run"] * len(METRICS), [False] * len(METRICS)
+            yield row.title, "ours", ["not run"] * len(HEADS), [False] * len(HEADS)
         else:
-            texts = [_number(row.ours[name]) for name in METRICS]
-            yield row.title, "ours", texts, [row.ours[name].mean == best[name] for name in METRICS]
+            yield (
+                row.title,
+                "ours",
+                [_number(row.ours[name]) if name in row.ours else "-" for name in HEADS],
+                [name in row.ours and row.ours[name].mean == best[name] for name in HEADS],
+            )
+        if row.intervals:
+            found = (row.intervals.get(name) for name in HEADS)
+            spans = [f"[{one.low:.2f}, {one.high:.2f}]" if one else "-" for one in found]
+            yield "", "95 %", spans, [False] * len(HEADS)
         if row.paper is not None:
-            yield "", "paper", [_number(row.paper[name]) for name in METRICS], [False] * len(METRICS)
+            blank = [""] * len(MORE)
+            yield "", "paper", [*(_number(row.paper[name]) for name in METRICS), *blank], [False] * len(HEADS)
             if row.ours is not None:
                 gaps = [f"{row.ours[name].mean - row.paper[name].mean:+.2f}" for name in METRICS]
-                yield "", "difference", gaps, [False] * len(METRICS)
+                yield "", "difference", [*gaps, *blank], [False] * len(HEADS)
 
 
 def to_markdown(table: Table) -> str:
     """The table as Markdown; our best weak and our best strong result are bold."""
-    lines = [f"# {TITLES[table.name]}", "", f"Preset `{table.preset}`, percent. tau-b, rho, gamma and F1: "]
-    lines[-1] += "larger is better; HL and M-1: smaller is better. Bold: our best of each supervision."
+    about = (
+        f"Preset `{table.preset}`, percent. HL and M-1: smaller is better; all others: larger is better. "
+        "Bold: our best of each supervision."
+    )
+    lines = [f"# {TITLES[table.name]}", "", about]
     for dataset in table.datasets:
         rows = [
             [markdown(title), whose, *(f"**{text}**" if mark else text for text, mark in zip(texts, marks))]
@@ -249,16 +324,19 @@ def to_csv(table: Table) -> str:
         cell = row.cell
         parts = [*cell.settings, *([] if cell.images is None else [f"images={cell.images}"])]
         variant = " ".join([*parts, *filter(None, [cell.reading])])
-        for name in METRICS:
-            ours = row.ours[name] if row.ours else None
-            paper = row.paper[name] if row.paper else None
+        for name in HEADS:
+            ours = row.ours.get(name) if row.ours else None
+            paper = row.paper.get(name) if row.paper else None
+            interval = (row.intervals or {}).get(name)
             place = [table.name, table.preset, cell.dataset, cell.method, cell.supervision, variant, name]
             of_ours = [f"{ours.mean:.4f}", _std(ours, ".4f"), ours.seeds] if ours else ["", "", 0]
             of_paper = [paper.mean, _std(paper, "")] if paper else ["", ""]
             gap = f"{ours.mean - paper.mean:.4f}" if ours and paper else ""
-            rows.append([*place, *of_ours, *of_paper, gap])
-    head = ["table", "preset", "dataset", "method", "supervision", "variant", "metric"]
-    return csv_text([*head, "ours", "ours_std", "seeds", "paper", "paper_std", "difference"], rows)
+            span = [f"{interval.low:.4f}", f"{interval.high:.4f}"] if interval else ["", ""]
+            rows.append([*place, *of_ours, *span, *of_paper, gap])
+    place = ["table", "preset", "dataset", "method", "supervision", "variant", "metric"]
+    ours_head, paper_head = ["ours", "ours_std", "seeds", "low", "high"], ["paper", "paper_std", "difference"]
+    return csv_text([*place, *ours_head, *paper_head], rows)
 
 
 def _std(value: Number, form: str) -> str:
@@ -266,7 +344,12 @@ def _std(value: Number, form: str) -> str:
 
 
 def write_tables(
-    names: Iterable[str], landed: Landed, preset: Preset, folder: str | Path, seeds: int | None = None
+    names: Iterable[str],
+    landed: Landed,
+    preset: Preset,
+    folder: str | Path,
+    seeds: int | None = None,
+    evidence: Evidence | None = None,
 ) -> list[Path]:
     """Write tables as Markdown, LaTeX and CSV, and return the files.
 
@@ -276,14 +359,14 @@ def write_tables(
         Names from `plans.TABLES`.
     landed : mapping
         The finished cells.
-    preset, seeds
+    preset, seeds, evidence
         As in `make_table`.
     folder : path-like
         Folder of the files ``NAME-PRESET.md``, ``.tex`` and ``.csv``.
     """
     written = []
     for name in names:
-        table = make_table(name, landed, preset, seeds)
+        table = make_table(name, landed, preset, seeds, evidence)
         for suffix, text in (("md", to_markdown(table)), ("tex", to_latex(table)), ("csv", to_csv(table))):
             file = Path(folder) / f"{name}-{preset}.{suffix}"
             write_text(file, text)

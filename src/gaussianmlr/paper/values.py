@@ -77,16 +77,16 @@ def measures_of(values: Values) -> dict[str, tuple[Floats, Floats]]:
     >>> {name: float(above.sum() / below.sum()) for name, (above, below) in measures_of(values).items()}["f1"]
     0.8571428571428571
     """
-    found = {}
-    ordered = _orders_positives(values.ranks)
+    ordered, known = _orders_positives(values.ranks), values.ranks >= 0
+    found: dict[str, tuple[Floats, Floats]] = {}
     for name, measure in MEASURES.items():
-        weights = ordered if name == "positives_tau" else (values.ranks >= 0).any(1)
-        each = np.asarray(measure(values.scores, values.ranks, reduction="none"), dtype=np.float64)
-        found[name] = (np.where(weights, each, 0.0), weights.astype(np.float64))
-    known = values.ranks >= 0
+        weights: Floats = np.asarray(ordered if name == "positives_tau" else known.any(1), dtype=np.float64)
+        each: Floats = np.asarray(measure(values.scores, values.ranks, reduction="none"), dtype=np.float64)
+        found[name] = (each * weights, weights)
     said, true = (values.scores > 0) & known, values.ranks > 0
-    hits = (said & true).sum(1).astype(np.float64)
-    found["f1"] = hits, hits + np.asarray(((said != true) & known).sum(1) / 2, dtype=np.float64)
+    hits: Floats = np.sum(said & true, axis=1, dtype=np.float64)
+    misses: Floats = np.sum((said != true) & known, axis=1, dtype=np.float64)
+    found["f1"] = (hits, hits + misses / 2)
     return found
 
 

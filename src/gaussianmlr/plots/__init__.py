@@ -6,12 +6,14 @@ those of Okabe and Ito, which are safe for colour-blind readers.
 """
 
 from gaussianmlr._moved import moved_name
+from gaussianmlr.plots.critical import CriticalDifferenceDisplay
 from gaussianmlr.plots.curves import CoverageDisplay, InterpolationDisplay, ReliabilityDisplay
 from gaussianmlr.plots.history import HistoryDisplay
 from gaussianmlr.plots.instances import GaussianDisplay, PairsDisplay, SignificanceDisplay
 
 __all__ = [
     "CoverageDisplay",
+    "CriticalDifferenceDisplay",
     "GaussianDisplay",
     "HistoryDisplay",
     "InterpolationDisplay",

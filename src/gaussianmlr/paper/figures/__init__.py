@@ -8,7 +8,7 @@ from typing import Any
 
 from gaussianmlr.model.presets import Preset
 from gaussianmlr.paper.cells import Cell
-from gaussianmlr.paper.figures import adjusting, bars, calibration, extracted, samples, variance
+from gaussianmlr.paper.figures import adjusting, bars, calibration, extracted, ranks, samples, variance
 from gaussianmlr.paper.figures.shared import Studio
 from gaussianmlr.paper.places import Sources
 
@@ -21,6 +21,7 @@ _DRAWN = {
     "bars": bars,
     "variance": variance,
     "samples": samples,
+    "ranks": ranks,
 }
 
 

@@ -93,7 +93,7 @@ class Studio:
 
     def files(self, dataset: str) -> dict[str, Path]:
         """Pictures by id; empty without a folder."""
-        if getattr(self.sources, dataset) is None:
+        if self.sources.of(dataset) is None:
             return {}
         data = open_photos(Cell(dataset, *SIX[0], self.preset), self.sources)
         assert data.ids is not None
