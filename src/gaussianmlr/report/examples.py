@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,17 @@ from gaussianmlr.data.inputs import encoding_of, scaled
 from gaussianmlr.data.open import recoded
 from gaussianmlr.data.readers.images import read_image
 from gaussianmlr.errors import DataError
+from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.orders import to_text
 from gaussianmlr.orders.grammar import shown
-from gaussianmlr.plots import SignificanceDisplay
+from gaussianmlr.plots import GaussianDisplay, SignificanceDisplay
 from gaussianmlr.report.counts import pick_examples
 from gaussianmlr.report.measure import Evidence
+from gaussianmlr.report.mistakes import mistakes_of
 from gaussianmlr.report.page import Data
 from gaussianmlr.report.svg import drawn
 
-__all__ = ["examples_section"]
+__all__ = ["chosen_section", "examples_section"]
 
 _SIDE = 320  # pixels of a picture
 _FEATURES = 8
@@ -39,6 +42,36 @@ def examples_section(evidence: Evidence, count: int) -> Data:
         "best": [_card(evidence, row, f"best{row}") for row in picked.best],
         "worst": [_card(evidence, row, f"worst{row}") for row in picked.worst],
     }
+
+
+def chosen_section(evidence: Evidence, rows: Sequence[int]) -> Data:
+    """Instances chosen before they were predicted: curves of their significances, and what is wrong."""
+    cards = []
+    for row in rows:
+        one, truth = evidence.prediction[int(row)], evidence.truth[row]
+        wrong = mistakes_of(one.ranks[0], truth, one.labels, one.p_above[0])
+        true, found = shown(to_text(truth[None], one.labels)[0]), shown(one.orders[0])
+        card = {
+            "name": one.names[0],
+            "facts": [("true order", true), ("predicted", found)],
+            "wrong": str(wrong),
+            "drawing": _curves(one, truth, f"chosen{row}"),
+            **_shown(evidence, int(evidence.rows[row])),
+        }
+        cards.append(card)
+    right = sum(not card["wrong"] for card in cards)
+    return {"cards": cards, "right": right}
+
+
+def _curves(one: Prediction, truth: Any, anchor: str) -> Markup:
+    named = (truth > 0) | (one.ranks[0] > 0)
+    mu, sigma = one.significance[0], one.sigma[0]
+    display = GaussianDisplay(mu, sigma, one.labels, named=named)
+    # The span shows the labels that apply; others may be anywhere left of zero.
+    far = float((mu + 3 * sigma)[named].max(initial=1.0))
+    values = ", ".join(f"{one.labels[k]} {mu[k]:.2f}" for k in np.argsort(-mu, kind="stable") if named[k])
+    words = f"Curves of the significances of {one.names[0]}: {values}"
+    return drawn(anchor, words, (4.4, 2.0), lambda ax: display.plot(ax, span=(-0.4 * far, 1.05 * far)))
 
 
 def _card(evidence: Evidence, row: int, anchor: str) -> Data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gaussianmlr.model.network import built_of
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.schema import read_config, read_run
 from gaussianmlr.report.downloads import Download, of_evidence
-from gaussianmlr.report.examples import examples_section
+from gaussianmlr.report.examples import chosen_section, examples_section
 from gaussianmlr.report.guarantees import guarantees_section
 from gaussianmlr.report.history import read_history, training_section
 from gaussianmlr.report.measure import Evidence, Wanted, find_evidence
@@ -37,9 +38,15 @@ _LABELS = 40
 
 
 def run_page(
-    folder: Path, wanted: Wanted, examples: int, progress: Progress, *, escape_formulas: bool = False
+    folder: Path,
+    wanted: Wanted | Evidence,
+    examples: int,
+    progress: Progress,
+    *,
+    chosen: Sequence[int] = (),
+    escape_formulas: bool = False,
 ) -> bytes:
-    """The report of the run or model in a folder.
+    """The report of the run or model in a folder; `chosen` instances are shown first.
 
     Raises
     ------
@@ -47,11 +54,13 @@ def run_page(
         If requested data cannot be measured; otherwise the page says what is missing.
     """
     config, recipe, labels = _config(folder)
-    evidence, why = _evidence(folder, wanted, progress)
+    evidence, why = (wanted, "") if isinstance(wanted, Evidence) else _evidence(folder, wanted, progress)
     history, select = read_history(folder), str(recipe.get("select", "tau_b"))
     about: dict[str, Any] = config.get("about", {})
     recorded = about.get("metrics", {})
     sections = {"glance": _glance(folder, config, recipe, labels, evidence, why, history)}
+    if evidence is not None and chosen:
+        sections["chosen"] = chosen_section(evidence, chosen)
     if evidence is not None:
         sections["metrics"] = metrics_section(evidence, recorded)
     sections["training"] = training_section(history, select)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from gaussianmlr._utils.files import write_bytes
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.evaluate import Progress
 from gaussianmlr.report.comparison_page import comparison_page
-from gaussianmlr.report.measure import Wanted
+from gaussianmlr.report.measure import Evidence, Wanted
 from gaussianmlr.report.run_page import run_page
 
 __all__ = ["write_report"]
@@ -23,8 +24,9 @@ def write_report(
     folder: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
     *,
-    wanted: Wanted | None = None,
+    wanted: Wanted | Evidence | None = None,
     examples: int = 6,
+    chosen: Sequence[int] = (),
     progress: Progress = lambda done, total: None,
     escape_formulas: bool = False,
 ) -> Path:
@@ -37,9 +39,12 @@ def write_report(
     out : path-like, optional
         The file, by default ``report.html`` in the folder. A file that is not a report is never replaced.
     wanted : Wanted, optional
-        For runs: the data to measure on, by default the validation part of the run's own data.
+        For runs: the data to measure on, by default the validation part of the run's own data; or what was
+        measured already.
     examples : int
         For runs: number of best and of worst instances to show.
+    chosen : sequence of int
+        For runs: measured instances to show first, by their place among them.
     progress : callable
         Called with the number of measured instances and the total.
     escape_formulas : bool
@@ -71,11 +76,12 @@ def write_report(
     file = place / _NAME if out is None else Path(out)
     refuse_others(file)
     if (place / "plan.json").is_file():
-        if wanted is not None and wanted.data is not None:
+        if isinstance(wanted, Wanted) and wanted.data is not None:
             raise DataError(f"{place} is a comparison, which has been measured already; only runs take data")
         made = comparison_page(place, escape_formulas=escape_formulas)
     elif (place / "run.json").is_file() or (place / "config.json").is_file():
-        made = run_page(place, wanted or Wanted(), examples, progress, escape_formulas=escape_formulas)
+        wanted = wanted or Wanted()
+        made = run_page(place, wanted, examples, progress, chosen=chosen, escape_formulas=escape_formulas)
     else:
         raise DataError(
             f"{place} holds no run, model or comparison; expected an output folder of `gmlr train` "
