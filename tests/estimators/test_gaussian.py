@@ -212,3 +212,19 @@ def test_loading_models_of_other_methods_and_changed_files(table, tmp_path):
     file.unlink()
     with pytest.raises(DataError, match=r"has no trees-0\.ubj; copy the whole folder"):
         gaussianmlr.load(model)
+
+
+def test_wide_tables_train_trees_on_the_columns_that_matter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 1500)).astype(np.float32)  # 96,000 thresholds
+    X[:, 7], X[3, 20] = 1.0, np.nan
+    heights = X[:, [100, 700, 1300]] + 0.3 * rng.normal(size=(400, 3))
+    y = np.where(heights > 0, heights.argsort(1).argsort(1) + 1, 0)
+    ranker = GaussianMLR(model="trees", random_state=0, n_members=1, recipe={"trees": {"rounds": 60}})
+    gains = ranker.fit(X[:300], y[:300]).feature_importances_
+    assert (gains[[100, 700, 1300]] > 2 * gains.mean()).all()
+    assert np.count_nonzero(gains) <= trees.MOST_BINS // 32
+    assert ranker.score(X[300:], y[300:]) > 0.5
+    before = ranker.predict(X[300:])
+    X[:, gains == 0] = 1e6
+    np.testing.assert_array_equal(ranker.predict(X[300:]), before)
