@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gaussianmlr import orders
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.losses.weighting import Weights
 from gaussianmlr.normal.tails import single_or_better
 
@@ -42,6 +42,21 @@ def supervised(ranks: Tensor, supervision: Supervision) -> Tensor:
         raise DataError(f"supervision is 'strong' or 'weak', not {supervision!r}")
     ranks = ranks.long()  # narrow types could overflow, as the virtual label moves ranks up
     return orders.weak(ranks) if supervision == "weak" else ranks
+
+
+def thresholds(tau: Tensor | float | None, values: Tensor, supervision: Supervision) -> Tensor | None:
+    """Thresholds of indifference [N, K]; None without any above zero, and under weak supervision."""
+    if tau is None or supervision == "weak":
+        return None  # a bipartition does not say which labels tie
+    found = torch.as_tensor(tau, dtype=values.dtype, device=values.device)
+    if not bool(((found >= 0) & found.isfinite()).all()):
+        raise DataError(f"the threshold tau is {shorten(found.tolist())}; expected finite numbers from 0 up")
+    try:
+        return found.expand(values.shape) if bool((found > 0).any()) else None
+    except RuntimeError:
+        raise DataError(
+            f"expected tau of a shape that expands to {list(values.shape)}, got {list(found.shape)}"
+        ) from None
 
 
 def reduce(per_instance: Tensor, reduction: Reduction) -> Tensor:

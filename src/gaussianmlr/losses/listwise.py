@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gaussianmlr.errors import DataError
 from gaussianmlr.losses.common import (
     Reduction,
     Supervision,
@@ -15,7 +19,9 @@ from gaussianmlr.losses.common import (
     with_virtual_label,
 )
 from gaussianmlr.losses.pairs import log_sum_exp_pairs, sums_below
-from gaussianmlr.losses.weighting import Weights
+from gaussianmlr.losses.weighting import NOWHERE, Weights
+
+LARGEST_BUCKET = 8  # tied labels whose orders are summed: the cost doubles with each
 
 
 def plackett_luce(
@@ -25,8 +31,9 @@ def plackett_luce(
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
     weights: Weights | None = None,
+    ties: Literal["breslow", "exact"] = "breslow",
 ) -> Tensor:
-    r"""Plackett-Luce likelihood with a virtual label of score zero, ties in Breslow's form.
+    r"""Plackett-Luce likelihood with a virtual label of score zero, ties in Breslow's form or exact.
 
     The relevant labels are drawn in their order, then the virtual label, then the rest:
 
@@ -35,10 +42,18 @@ def plackett_luce(
     where the sum includes the whole bucket of u and everything below it. A term is weighted by the
     weight of u; irrelevant labels are never drawn, so their weights have no effect.
 
+    With ``ties="exact"`` a bucket of 2 to 8 tied labels B above the labels L counts with the sum of the
+    probabilities of all its orders, by a recursion over its subsets S,
+
+    .. math:: P = g(B)\prod_{u\in B} e^{s_u}, \quad
+        g(S) = \frac{\sum_{u\in S} g(S\setminus u)}{\sum_{v\in S\cup L} e^{s_v}}, \quad g(\emptyset) = 1,
+
+    weighted by the mean weight of its labels; larger ones stay in Breslow's form.
+
     References
     ----------
     Plackett, "The analysis of permutations", 1975; Breslow, "Covariance analysis of censored
-    survival data", 1974.
+    survival data", 1974; Cox, "Regression models and life-tables", 1972, for the exact form.
 
     Examples
     --------
@@ -47,13 +62,51 @@ def plackett_luce(
     tensor(1.7918)
     """
     scores, ranks = checked(scores, ranks, supervision)
+    if ties not in ("breslow", "exact"):
+        raise DataError(f"ties is 'breslow' or 'exact', not {ties!r}")
     each = None if weights is None else weights.without_order("Plackett-Luce").of(scores, ranks)
     scores, ranks = with_virtual_label(scores, ranks)
     ascending, sorted_ranks, up_to, order = sums_below(scores, ranks, with_ties=True)
     terms = (up_to - ascending).masked_fill(sorted_ranks <= 0, 0.0)
     if each is not None:
-        terms = terms * functional.pad(each, (0, 1), value=1.0)[order]
+        each = functional.pad(each, (0, 1), value=1.0)[order]
+        terms = terms * each
+    if ties == "exact":
+        terms = _with_exact_buckets(terms, ascending, sorted_ranks, each)
     return reduce(terms.sum(-1), reduction)
+
+
+def _with_exact_buckets(terms: Tensor, scores: Tensor, ranks: Tensor, weights: Tensor | None) -> Tensor:
+    """Terms of sorted labels, with small buckets replaced by their exact ones, each at its last label."""
+    scores = scores.masked_fill(ranks < 0, NOWHERE)  # unknown labels are sorted last, outside every sum
+    below = functional.pad(torch.logcumsumexp(scores, -1), (1, 0), value=NOWHERE)
+    places = torch.arange(ranks.shape[-1], device=ranks.device)
+    alike = ranks.unsqueeze(-1) == ranks.unsqueeze(-2)
+    size, first = alike.sum(-1), torch.where(alike, places, ranks.shape[-1]).amin(-1)
+    for number in range(2, LARGEST_BUCKET + 1):
+        row, end = ((size == number) & (ranks > 0) & (places == first + number - 1)).nonzero(as_tuple=True)
+        if not len(row):
+            continue
+        inside = end.unsqueeze(-1) + torch.arange(1 - number, 1, device=ranks.device)
+        at = (row.unsqueeze(-1), inside)
+        exact = _log_orders(scores[at], below[row, end + 1 - number])
+        if weights is not None:
+            exact = exact * weights[at].mean(-1)
+        terms = terms.index_put(at, torch.zeros_like(inside, dtype=terms.dtype))
+        terms = terms.index_put((row, end), -exact)
+    return terms
+
+
+def _log_orders(scores: Tensor, below: Tensor) -> Tensor:
+    """Log-probability that the labels of buckets [M, b] are drawn in any order before those below [M]."""
+    number = scores.shape[-1]
+    found = [torch.zeros_like(below)]
+    for members in range(1, 1 << number):
+        inside = [label for label in range(number) if members >> label & 1]
+        rest = torch.stack([found[members ^ 1 << label] for label in inside]).logsumexp(0)
+        drawn = torch.cat([scores[:, inside], below.unsqueeze(-1)], -1).logsumexp(-1)
+        found.append(rest - drawn)
+    return found[-1] + scores.sum(-1)
 
 
 def zlpr(

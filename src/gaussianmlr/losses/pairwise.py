@@ -18,6 +18,7 @@ from gaussianmlr.losses.common import (
     mean_over_known,
     reduce,
     supervised,
+    thresholds,
     virtual_ranks,
 )
 from gaussianmlr.losses.pairs import log_sum_exp_pairs, mean_over_pairs, pair_counts
@@ -34,6 +35,7 @@ def gmlr(
     balance: Balance = "parts",
     reduction: Reduction = "mean",
     weights: Weights | None = None,
+    tau: Tensor | float | None = None,
 ) -> Tensor:
     r"""Negative log-likelihood of an order under Gaussian significances, the paper's loss.
 
@@ -50,6 +52,12 @@ def gmlr(
     all comparisons count alike, including those with zero. That is a composite likelihood, less noisy for
     small data.
 
+    With a threshold of indifference :math:`\tau > 0`, an ordered pair has the probability
+    :math:`\Phi((\mu_u-\mu_v-\tau)/\sqrt{\sigma_u^2+\sigma_v^2})`, and pairs of relevant labels that tie join
+    :math:`\mathcal B` with the probability that the significances differ by less than :math:`\tau` (see
+    `gaussianmlr.normal.ties`). Irrelevant labels do not tie with each other. Without one, or at zero, ties
+    are left out: that is the paper's loss, to the bit.
+
     Parameters
     ----------
     mu, logvar : Tensor [N, K]
@@ -64,12 +72,16 @@ def gmlr(
         Over instances.
     weights : Weights, optional
         Weights of labels, and of pairs of relevant labels.
+    tau : float or Tensor, optional
+        Threshold of indifference in the units of mu, one number or of a shape that expands to [N, K]; a pair
+        has the mean of its labels' thresholds.
 
     References
     ----------
     Yesilkaynak, Dari, Mertan, Unal, "GaussianMLR: Learning Implicit Class Significance via
     Calibrated Multi-Label Ranking", equation 9 and appendix B.
     Varin, Reid, Firth, "An overview of composite likelihood methods", 2011.
+    Glenn, David, "Ties in paired-comparison experiments using a modified Thurstone-Mosteller model", 1960.
 
     Examples
     --------
@@ -84,9 +96,11 @@ def gmlr(
     logvar = checked(logvar, ranks, supervision)[0].to(mu.dtype)
     z = mu * torch.exp(-0.5 * logvar)
     relevance = mean_over_known(log_cdf(torch.where(ranks > 0, z, -z)), ranks, weights)
-    pairs = mean_over_pairs(mu, logvar, ranks, weights)
+    tau = thresholds(tau, mu, supervision)
+    pairs = mean_over_pairs(mu, logvar, ranks, weights, tau)
     if balance == "comparisons":
-        relevance, pairs = relevance * (ranks >= 0).sum(-1), pairs * pair_counts(ranks)
+        relevance = relevance * (ranks >= 0).sum(-1)
+        pairs = pairs * pair_counts(ranks, with_ties=tau is not None)
     elif balance != "parts":
         raise DataError(f"balance is 'parts' or 'comparisons', not {balance!r}")
     return reduce(pairs - relevance, reduction)
@@ -99,6 +113,7 @@ def ranknet(
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
     weights: Weights | None = None,
+    tau: Tensor | float | None = None,
 ) -> Tensor:
     r"""RankNet with a zero label: `gmlr` with logistic differences and no variance.
 
@@ -106,9 +121,13 @@ def ranknet(
         \frac1K\Big[\sum_{u\in P}\log(1+e^{-s_u}) + \sum_{v\in Q}\log(1+e^{s_v})\Big]
         + \frac1{|\mathcal B|}\sum_{(u,v)\in\mathcal B}\log(1+e^{s_v-s_u})
 
+    With a threshold `tau` as in `gmlr`, pairs follow the model of Rao and Kupper, and tied pairs of relevant
+    labels count.
+
     References
     ----------
     Burges et al., "Learning to rank using gradient descent", 2005.
+    Rao, Kupper, "Ties in paired-comparison experiments: a generalization of the Bradley-Terry model", 1967.
 
     Examples
     --------
@@ -118,7 +137,8 @@ def ranknet(
     """
     scores, ranks = checked(scores, ranks, supervision)
     relevance = mean_over_known(log_probability_of_relevance(scores, ranks), ranks, weights)
-    return reduce(mean_over_pairs(scores, None, ranks, weights) - relevance, reduction)
+    tau = thresholds(tau, scores, supervision)
+    return reduce(mean_over_pairs(scores, None, ranks, weights, tau) - relevance, reduction)
 
 
 def lsep(

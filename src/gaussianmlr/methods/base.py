@@ -16,26 +16,37 @@ from gaussianmlr._utils import trust
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.normal.tails import single_or_better
+from gaussianmlr.normal.ties import best_buckets
 
 Outputs = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Output:
-    """One number per label, or one per pair of labels (pairs as in `losses.pair_indices`).
+    """One number per label, one per pair of labels (pairs as in `losses.pair_indices`), or one alone.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    of : {"label", "pair", "model"}
+        What it has one number per.
+    fixed : bool
+        Whether the numbers are learned parameters, the same for every instance.
 
     Examples
     --------
-    >>> Output("mu").size(9), Output("logit", of="pair").size(9)
-    (9, 45)
+    >>> Output("mu").size(9), Output("logit", of="pair").size(9), Output("tau", "model", fixed=True).size(9)
+    (9, 45, 1)
     """
 
     name: str
-    of: Literal["label", "pair"] = "label"
+    of: Literal["label", "pair", "model"] = "label"
+    fixed: bool = False
 
     def size(self, labels: int) -> int:
         """How many numbers an instance with this many labels has."""
-        return labels if self.of == "label" else labels * (labels + 1) // 2
+        return {"label": labels, "pair": labels * (labels + 1) // 2, "model": 1}[self.of]
 
 
 @dataclass(frozen=True)
@@ -67,31 +78,38 @@ class Reading(NamedTuple):
         Probability of relevance; above one half only where the score is above zero.
     mu, sigma : Tensor [N, K] or None
         Significances, for methods that have them.
+    tau : Tensor [N, K] or None
+        Thresholds of indifference in the units of the scores, for methods that predict ties.
     """
 
     scores: Tensor
     p_relevant: Tensor
     mu: Tensor | None = None
     sigma: Tensor | None = None
+    tau: Tensor | None = None
 
     @classmethod
-    def of_scores(cls, scores: Tensor) -> Reading:
+    def of_scores(cls, scores: Tensor, tau: Tensor | None = None) -> Reading:
         """Reading of a method whose scores are log-odds of relevance."""
-        return cls(scores, torch.sigmoid(single_or_better(scores)))
+        return cls(scores, torch.sigmoid(single_or_better(scores)), tau=tau)
+
+    @property
+    def ranks(self) -> Tensor | None:
+        """The most likely orders with ties as ranks [N, K]; None for methods that predict none.
+
+        See `normal.best_buckets`. Without ties, the order is that of the scores.
+        """
+        return None if self.tau is None else best_buckets(self.scores, self.sigma, self.tau)
 
     def rows(self, which: Tensor) -> Reading:
         """The readings of some instances."""
-        mu, sigma = (None if part is None else part[which] for part in (self.mu, self.sigma))
-        return Reading(self.scores[which], self.p_relevant[which], mu, sigma)
+        return Reading(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
 
     @classmethod
     def join(cls, parts: Sequence[Reading]) -> Reading:
         """The readings of several batches as one, in main memory."""
         columns = [[part for part in column if part is not None] for column in zip(*parts)]
-        scores, p_relevant, mu, sigma = (torch.cat(column).cpu() if column else None for column in columns)
-        assert scores is not None
-        assert p_relevant is not None
-        return cls(scores, p_relevant, mu, sigma)
+        return cls(*(torch.cat(column).cpu() if column else None for column in columns))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -208,7 +226,7 @@ def make(name: str, **settings: Any) -> Method:
     --------
     >>> from gaussianmlr import methods
     >>> methods.make("gmlr", supervision="weak")
-    Gmlr(supervision='weak', bound=4.0, gauge='free', balance='parts')
+    Gmlr(supervision='weak', bound=4.0, gauge='free', balance='parts', ties='none', thresholds='model')
     """
     method = find(name)
     fields = {field.name for field in dataclasses.fields(method)}

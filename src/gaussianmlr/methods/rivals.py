@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
 from gaussianmlr import losses
+from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Reduction, Supervision, Weights
 from gaussianmlr.methods.base import Method, Output, Outputs, Reading, register
+from gaussianmlr.methods.ties import Thresholds, Ties, check_ties, tau_of, threshold_output
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,17 @@ class _OneScore(Method):
     ) -> Tensor:
         """The loss of this method's name in `gaussianmlr.losses`."""
         return self.objective(
-            outputs["score"], ranks, supervision=self.supervision, reduction=reduction, weights=weights
+            outputs["score"],
+            ranks,
+            supervision=self.supervision,
+            reduction=reduction,
+            weights=weights,
+            **self._options(outputs),
         )
+
+    def _options(self, outputs: Outputs) -> dict[str, Any]:
+        """Further options of the loss."""
+        return {}
 
     def read(self, outputs: Outputs) -> Reading:
         """Scores are log-odds of relevance."""
@@ -42,6 +53,15 @@ class _OneScore(Method):
 class RankNet(_OneScore):
     """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`.
 
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    ties : {"none", "learned", "auto"}
+        ``"learned"`` learns the threshold of ties of Rao and Kupper; otherwise as for `Gmlr`.
+    thresholds : {"model", "label"}
+        One threshold, or one per label.
+
     Examples
     --------
     >>> import torch
@@ -49,8 +69,27 @@ class RankNet(_OneScore):
     tensor(0.6910)
     """
 
+    ties: Ties = "none"
+    thresholds: Thresholds = "model"
     name: ClassVar[str] = "ranknet"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.ranknet)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ties(self.ties, self.thresholds)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:  # type: ignore[override]
+        """Scores and, with ties, thresholds."""
+        return Output("score"), *threshold_output(self.ties, self.thresholds, self.supervision)
+
+    def _options(self, outputs: Outputs) -> dict[str, Any]:
+        return {"tau": tau_of(outputs)}
+
+    def read(self, outputs: Outputs) -> Reading:
+        """Scores are log-odds of relevance."""
+        score, tau = outputs["score"], tau_of(outputs)
+        return Reading.of_scores(score, None if tau is None else tau.expand(score.shape))
 
 
 @register
@@ -74,6 +113,13 @@ class Zlpr(_OneScore):
 class PlackettLuce(_OneScore):
     """Plackett-Luce with a virtual label; loss `losses.plackett_luce`.
 
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    ties : {"breslow", "exact"}
+        How the loss counts buckets of tied labels; the model itself predicts no ties.
+
     Examples
     --------
     >>> import torch
@@ -81,8 +127,17 @@ class PlackettLuce(_OneScore):
     tensor(1.8018)
     """
 
+    ties: Literal["breslow", "exact"] = "breslow"
     name: ClassVar[str] = "pl"
     objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.plackett_luce)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties not in ("breslow", "exact"):
+            raise DataError(f"ties is 'breslow' or 'exact', not {self.ties!r}")
+
+    def _options(self, outputs: Outputs) -> dict[str, Any]:
+        return {"ties": self.ties}
 
 
 def _binary_relevance(scores: Tensor, ranks: Tensor, *, supervision: Supervision, **options: Any) -> Tensor:

@@ -95,7 +95,9 @@ class LinearHead(Head):
         self.shared = nn.Sequential(
             nn.Dropout(dropout), nn.Linear(backbone.features, hidden), nn.ReLU(), nn.Dropout(dropout)
         )
-        self.layers = nn.ModuleDict({o.name: nn.Linear(hidden, o.size(labels)) for o in outputs})
+        self.layers = nn.ModuleDict(
+            {o.name: Fixed(o.size(labels)) if o.fixed else nn.Linear(hidden, o.size(labels)) for o in outputs}
+        )
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         """Outputs by name."""
@@ -168,9 +170,7 @@ class TokenHead(Head):
         self.found = nn.Linear(width + 2, hidden)
         self.named = nn.Linear(embedding, hidden, bias=False)
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.ModuleDict(
-            {o.name: (_PairReadout if o.of == "pair" else _LabelReadout)(hidden) for o in outputs}
-        )
+        self.layers = nn.ModuleDict({o.name: _readout(o, labels, hidden) for o in outputs})
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         """Outputs by name."""
@@ -190,6 +190,29 @@ class TokenHead(Head):
         """How well each place matches each label: [N, K, H, W]."""
         keys: Tensor = self.keys(features)
         return (self.queries @ keys.flatten(2)).view(keys.shape[0], self.labels, *keys.shape[2:])
+
+
+class Fixed(nn.Module):
+    """Learned numbers that are the same for every instance; they begin at zero.
+
+    Examples
+    --------
+    >>> Fixed(1)(torch.ones(3, 7)).shape
+    torch.Size([3, 1])
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.values = nn.Parameter(torch.zeros(size))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.values.expand(features.shape[0], -1)
+
+
+def _readout(output: Output, labels: int, hidden: int) -> nn.Module:
+    if output.fixed:
+        return Fixed(output.size(labels))
+    return _PairReadout(hidden) if output.of == "pair" else _LabelReadout(hidden)
 
 
 class _LabelReadout(nn.Module):
