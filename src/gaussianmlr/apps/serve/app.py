@@ -1,4 +1,4 @@
-"""`gmlr serve`: a model behind an HTTP JSON API."""
+"""`gmlr serve`: a model behind an HTTP JSON API, and a page to try it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 import torch
-from fastapi import FastAPI, File, Form, Response, UploadFile
+from fastapi import FastAPI, File, Form, Request, Response, UploadFile
 from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -23,9 +24,9 @@ from torch import Tensor
 from gaussianmlr._version import __version__
 from gaussianmlr.apps.serve.batches import Batcher
 from gaussianmlr.apps.serve.workers import Workers
-from gaussianmlr.apps.web.answers import encoded, finite
+from gaussianmlr.apps.web.answers import Json, encoded, finite
 from gaussianmlr.apps.web.limits import RequestCounts, exposition
-from gaussianmlr.apps.web.server import make_app
+from gaussianmlr.apps.web.server import make_app, page
 from gaussianmlr.data import Preprocess
 from gaussianmlr.data.columns import Column
 from gaussianmlr.data.inputs import columns_of, encoding_of, read_rows
@@ -46,8 +47,10 @@ Guarantee = Annotated[
     float | None,
     Field(gt=0, le=0.5, description="Adds what is guaranteed at this level alpha, for calibrated models."),
 ]
+_STATIC = Path(__file__).parent / "static"
 _CELLS = 4_000_000  # numbers per answer
 _STEP = 50_000  # cost of one step, about 50 ms; see `_cost`
+_EXAMPLES = {"number": 1.5, "boolean": True, "category": "", "date": "2024-12-31"}
 _SHORT = 200_000  # bytes of pictures, or numbers, that count as short work
 _MOST_DESCRIBED = 500  # columns in the schema
 _MATRICES = ("p_rank", "p_above", "partial_order")
@@ -145,16 +148,20 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
         counts=counts,
         broken=service.broken,
         lifespan=lifespan,
+        static=_STATIC,
     )
+    in_browsers: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}}}
 
-    @app.get("/", summary="The routes of this server")
-    async def root() -> dict[str, str]:
-        found = [one for one in app.routes if isinstance(one, APIRoute)]
-        return {f"{' '.join(sorted(one.methods or ()))} {one.path}": one.summary or "" for one in found}
+    @app.get("/", summary="The routes of this server; in a browser, a page to try it", responses=in_browsers)
+    async def root(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return page(_STATIC / "try.html")
+        found = [one for one in app.routes if isinstance(one, APIRoute) and one.include_in_schema]
+        return Json({f"{' '.join(sorted(one.methods or ()))} {one.path}": one.summary or "" for one in found})
 
-    @app.get("/info", summary="Inputs and labels of the model, and the limits")
+    @app.get("/info", summary="Inputs, labels and readings of the model, and the limits")
     async def info() -> dict[str, Any]:
-        return _about(model) | {"limits": finite(asdict(bounds))}
+        return _about(model) | {"readings": service.readings, "limits": finite(asdict(bounds))}
 
     @app.get("/metrics", summary="Counters for Prometheus", response_class=PlainTextResponse)
     async def metrics() -> Response:
@@ -191,12 +198,16 @@ def _describe_rows(app: FastAPI, model: Model) -> None:
     held = encoding_of(model.inputs) or (Column(),) * len(names)
     cells = {name: _cell_schema(column) for name, column in zip(names, held)}
     as_object = {"type": "object", "properties": cells, "required": list(cells)}
+    example = {name: _EXAMPLES[column.kind] for name, column in zip(names, held)}
+    example |= {name: column.categories[0] for name, column in zip(names, held) if column.categories}
     as_list = {"type": "array", "items": {"type": ["number", "string", "boolean", "null"]}}
 
     def described() -> dict[str, Any]:
         found = plain()
         rows = found["components"]["schemas"]["Asked"]["properties"]["rows"]
         rows["anyOf"][0]["items"] = {"anyOf": [as_list, as_object]}
+        if len(columns_of(model.inputs)) == len(names):
+            found["components"]["schemas"]["Asked"]["example"] = {"rows": [example]}
         return found
 
     app.openapi = described  # type: ignore[method-assign]
@@ -217,6 +228,7 @@ class _Service(Collector):
 
     def __init__(self, model: Model, limits: Limits) -> None:
         self.model, self.limits = model, limits
+        self.readings = ["buckets"]  # those that the model has
         self._batcher: Batcher | None = None
         self._workers = Workers()
 
@@ -224,6 +236,8 @@ class _Service(Collector):
         self._batcher = Batcher(self.model, self.limits.batch_size)
         shape = _shape(self.model)
         reading = self._batcher.submit(torch.zeros(1, *shape)).result()
+        if reading.sigma is not None:
+            self.readings = list(get_args(More))
         list(pieces(self._prediction(reading, None), (), None))  # loads what is imported on first use
 
     def __exit__(self, *_: object) -> None:
