@@ -1,11 +1,14 @@
 """The page of `gmlr try` and `gmlr serve`, and the page of the HTTP API, in a real browser."""
 
+import json
+
 import httpx
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from gaussianmlr.apps.serve.app import read_picture
 from gaussianmlr.data.inputs import read_rows
 from gaussianmlr.data.open import _image_inputs
 from gaussianmlr.model.model import Model, build
@@ -82,8 +85,8 @@ def check_accessible(page, url):
     assert page.problems == []
     assert all(one.startswith((f"{url}/", "data:", "blob:")) for one in page.sent)
     unnamed = page.evaluate(
-        "[...document.querySelectorAll('button, input, select, textarea, img')].filter(node => !node.ariaLabel"
-        " && !node.textContent.trim() && !node.alt && !(node.labels ?? []).length).length"
+        "[...document.querySelectorAll('button, input, select, textarea, img')].filter(node =>"
+        " !node.ariaLabel && !node.textContent.trim() && !node.alt && !(node.labels ?? []).length).length"
     )
     assert unnamed == 0
     page.set_viewport_size({"width": 360, "height": 740})
@@ -141,9 +144,10 @@ def test_cells_of_a_spreadsheet_fill_the_fields(tmp_path, chromium):
         page.get_by_label("length", exact=True).evaluate(
             """node => {
               const clipboardData = new DataTransfer();
-              clipboardData.setData("text", "2.25\\tRome\\t2022-03-04 12:00\\tfalse\\t007\\textra\\nnext\\tline");
-              node.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
-            }"""
+              clipboardData.setData("text", CELLS);
+              const look = { clipboardData, bubbles: true, cancelable: true };
+              node.dispatchEvent(new ClipboardEvent("paste", look));
+            }""".replace("CELLS", json.dumps("2.25\tRome\t2022-03-04 12:00\tfalse\t007\textra\nnext\tline"))
         )
         settle(page)
         row = [820, 2.25, "Rome", "2022-03-04 12:00", False, "007"]
@@ -157,7 +161,8 @@ def test_people_drop_a_picture(tmp_path, chromium):
     files = [tmp_path / "a.png", tmp_path / "b.png"]
     for file, one in zip(files, pixels):
         Image.fromarray(one).save(file)
-    expected = [model.predict(file) for file in files]
+    read = [read_picture(file.read_bytes(), model, file.name, 10_000) for file in files]
+    expected = [model.predict(one[None]) for one in read]
     with running("-m", "gaussianmlr", "try", model.save(tmp_path / "model"), "--port", 0) as server:
         page = opened(chromium, server.url)
         assert not page.locator("#answer").is_visible()
@@ -241,7 +246,8 @@ def test_a_token_keeps_others_out_of_the_pages(tmp_path, chromium):
 
 def test_all_servers_have_the_page_of_their_api(tmp_path, chromium):
     digits = digit_model(side=56).save(tmp_path / "model")
-    with running("-m", "gaussianmlr", "play", "--model", digits, "--digits", "embedded", "--port", 0) as server:
+    command = ("play", "--model", digits, "--digits", "embedded", "--port", 0)
+    with running("-m", "gaussianmlr", *command) as server:
         page = opened(chromium, f"{server.url}/docs")
         assert "POST /api/read" in page.inner_text("#contents")
         assert page.problems == []

@@ -4,7 +4,7 @@ import { colourOf, drawScores } from "/static/web/charts.js";
 
 const MOST_CURVES = 10;
 const MOST_ROWS = 20;
-const TOKEN = /"(?:[^"\\]|\\.)*"|[^>=?;"]+|./gs; // a quoted label, a plain one, a sign
+const TOKEN = /"(?:[^"\\]|\\.)*"|[^>=?"]+|./gs; // a quoted label, a plain one, a sign
 
 let places = new Map(); // of labels
 let paint = null;
@@ -34,10 +34,12 @@ const joined = (nodes, sign) => nodes.flatMap((node, k) => (k ? [` ${sign} `, no
 
 /** The text of a partial order, with its labels as chips. */
 function coloured(text) {
-  return (text.match(TOKEN) ?? []).map((token) => {
+  const shown = (token) => {
     const label = token.startsWith('"') && token.length > 1 ? token.slice(1, -1).replace(/\\(.)/gs, "$1") : token.trim();
-    return places.has(label) ? chip(label) : label;
-  });
+    if (places.has(label)) return [chip(label)];
+    return label.includes(";") && label !== ";" ? label.split(/(;)/).flatMap(shown) : [label]; // between chains
+  };
+  return (text.match(TOKEN) ?? []).flatMap(shown);
 }
 
 /** Show what the server answered for one instance. */
