@@ -22,7 +22,7 @@ from gaussianmlr.cli.play import play_command
 from gaussianmlr.cli.predict import predict_command
 from gaussianmlr.cli.report import report_command
 from gaussianmlr.cli.reproduce import reproduce_command
-from gaussianmlr.cli.serve import serve_command
+from gaussianmlr.cli.serve import serve_command, try_command
 from gaussianmlr.cli.train import train_command
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ app.command("export")(export_command)
 app.command("info")(info_command)
 app.command("report")(report_command)
 app.command("serve")(serve_command)
+app.command("try")(try_command)
 app.command("play")(play_command)
 app.command("reproduce")(reproduce_command)
 app.command("annotate")(annotate_command)

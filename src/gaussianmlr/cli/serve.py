@@ -1,8 +1,10 @@
-"""`gmlr serve`: a model behind an HTTP JSON API."""
+"""`gmlr serve`: a model behind an HTTP JSON API; `gmlr try`: its page."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +19,10 @@ from gaussianmlr.cli.options import (
     need_pages,
     working,
 )
+
+if TYPE_CHECKING:
+    from gaussianmlr.apps.serve.app import Limits
+    from gaussianmlr.model.model import Model
 
 
 def serve_command(
@@ -34,28 +40,62 @@ def serve_command(
     trust: Trust = None,
     log: Annotated[bool, typer.Option("--log", help="Show each request on standard error.")] = False,
 ) -> None:
-    """Answer predictions over HTTP: rows, or images as files or base64; described at /openapi.json.
+    """Answer predictions over HTTP: rows, or images as files or base64; described at /docs.
 
-    Example: `gmlr serve runs/photos`, then `curl -F images=@a.jpg http://127.0.0.1:8000/predict/files`.
+    Example: `gmlr serve runs/photos`, then `curl -F images=@a.jpg http://127.0.0.1:8000/predict/files`; in a
+    browser, the address is a page to try the model.
 
     Ctrl-C or SIGTERM ends it after the requests under way. Exit code: 0, or 2 for something to fix.
     """
     need_pages("gmlr serve")
-    from gaussianmlr.apps.serve.app import Limits, serving_app
+    from gaussianmlr.apps.serve.app import Limits
+
+    limits = Limits(requests, count, round(megabytes * (1 << 20)), pixels, seconds, batch_size)
+    _serve(model, limits, host, port, token, threads, log, lambda loaded, address: f"{loaded!r} at {address}")
+
+
+def try_command(
+    model: ModelFolder,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
+    threads: Threads = None,
+    trust: Trust = None,
+) -> None:
+    """Open a page to try a model: drop a picture or fill in a row, and see what the model says of it.
+
+    Example: `gmlr try runs/photos`, then open the printed address. It is the page of `gmlr serve`.
+    """
+    need_pages("gmlr try")
+    from gaussianmlr.apps.serve.app import Limits
+
+    _serve(model, Limits(), host, port, token, threads, False, lambda _, address: f"Open {address}")
+
+
+def _serve(
+    folder: Path,
+    limits: Limits,
+    host: str,
+    port: int,
+    token: str | None,
+    threads: int | None,
+    log: bool,
+    say: Callable[[Model, str], str],
+) -> None:
+    from gaussianmlr.apps.serve.app import serving_app
     from gaussianmlr.apps.web.server import check_listening, run_server
     from gaussianmlr.inference.matching import open_model
     from gaussianmlr.model.quick import quickened
 
     check_listening(host, token)
-    limits = Limits(requests, count, round(megabytes * (1 << 20)), pixels, seconds, batch_size)
-    loaded = open_model(model)
+    loaded = open_model(folder)
     with working(threads):
         run_server(
             serving_app(quickened(loaded), limits, token),
             host,
             port,
-            say=lambda address: typer.echo(f"{loaded!r} at {address}"),
+            say=lambda address: typer.echo(say(loaded, address)),
             token=token,
-            grace=2 * seconds,
+            grace=2 * limits.seconds,
             log_level="info" if log else "warning",
         )

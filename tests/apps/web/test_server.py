@@ -216,6 +216,8 @@ def test_static_files_are_part_of_the_package():
     for folder, name in (
         (SHARED, "base.css"),
         (apps / "play/static", "play.html"),
+        (apps / "serve/static", "try.html"),
+        (apps / "web/static", "docs.html"),
         (apps / "annotate/static", "annotate.html"),
     ):
         assert (folder / name).is_file()

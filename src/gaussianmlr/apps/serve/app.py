@@ -1,13 +1,14 @@
-"""`gmlr serve`: a model behind an HTTP JSON API."""
+"""`gmlr serve`: a model behind an HTTP JSON API, and a page to try it."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
-from fastapi import FastAPI, File, Form, Response, UploadFile
+from fastapi import FastAPI, File, Form, Request, Response, UploadFile
 from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -15,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gaussianmlr._version import __version__
 from gaussianmlr.apps.serve.service import Limits, Service
-from gaussianmlr.apps.web.answers import finite
+from gaussianmlr.apps.web.answers import Json, finite
 from gaussianmlr.apps.web.limits import RequestCounts, exposition
-from gaussianmlr.apps.web.server import make_app
+from gaussianmlr.apps.web.server import make_app, page
 from gaussianmlr.data.columns import Column
 from gaussianmlr.data.inputs import columns_of, encoding_of
 from gaussianmlr.model.model import Model
@@ -32,6 +33,8 @@ Guarantee = Annotated[
     float | None,
     Field(gt=0, le=0.5, description="Adds what is guaranteed at this level alpha, for calibrated models."),
 ]
+_STATIC = Path(__file__).parent / "static"
+_EXAMPLES = {"number": 1.5, "boolean": True, "category": "", "date": "2024-12-31"}
 _MOST_DESCRIBED = 500  # columns in the schema
 
 
@@ -94,16 +97,21 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
         counts=counts,
         broken=service.broken,
         lifespan=lifespan,
+        static=_STATIC,
     )
+    in_browsers: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}}}
 
-    @app.get("/", summary="The routes of this server")
-    async def root() -> dict[str, str]:
-        found = [one for one in app.routes if isinstance(one, APIRoute)]
-        return {f"{' '.join(sorted(one.methods or ()))} {one.path}": one.summary or "" for one in found}
+    @app.get("/", summary="The routes of this server; in a browser, a page to try it", responses=in_browsers)
+    async def root(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return page(_STATIC / "try.html")
+        found = [one for one in app.routes if isinstance(one, APIRoute) and one.include_in_schema]
+        return Json({f"{' '.join(sorted(one.methods or ()))} {one.path}": one.summary or "" for one in found})
 
-    @app.get("/info", summary="Inputs and labels of the model, and the limits")
+    @app.get("/info", summary="Inputs, labels and readings of the model, and the limits")
     async def info() -> dict[str, Any]:
-        return _about(model) | {"limits": finite(asdict(bounds))}
+        readings = get_args(More) if service.has_sigma else ["buckets"]
+        return _about(model) | {"readings": readings, "limits": finite(asdict(bounds))}
 
     @app.get("/metrics", summary="Counters for Prometheus", response_class=PlainTextResponse)
     async def metrics() -> Response:
@@ -144,12 +152,16 @@ def _describe_rows(app: FastAPI, model: Model) -> None:
     held = encoding_of(model.inputs) or (Column(),) * len(names)
     cells = {name: _cell_schema(column) for name, column in zip(names, held)}
     as_object = {"type": "object", "properties": cells, "required": list(cells)}
+    example = {name: _EXAMPLES[column.kind] for name, column in zip(names, held)}
+    example |= {name: column.categories[0] for name, column in zip(names, held) if column.categories}
     as_list = {"type": "array", "items": {"type": ["number", "string", "boolean", "null"]}}
 
     def described() -> dict[str, Any]:
         found = plain()
         rows = found["components"]["schemas"]["Asked"]["properties"]["rows"]
         rows["anyOf"][0]["items"] = {"anyOf": [as_list, as_object]}
+        if len(columns_of(model.inputs)) == len(names):
+            found["components"]["schemas"]["Asked"]["example"] = {"rows": [example]}
         return found
 
     app.openapi = described  # type: ignore[method-assign]

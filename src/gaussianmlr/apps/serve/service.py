@@ -70,6 +70,7 @@ class Service(Collector):
 
     def __init__(self, model: Model, limits: Limits) -> None:
         self.model, self.limits = model, limits
+        self.has_sigma = False  # known once the model has answered
         self._batcher: Batcher | None = None
         self._workers = Workers()
 
@@ -77,6 +78,7 @@ class Service(Collector):
         self._batcher = Batcher(self.model, self.limits.batch_size)
         shape = _shape(self.model)
         reading = self._batcher.submit(torch.zeros(1, *shape)).result()
+        self.has_sigma = reading.sigma is not None
         list(pieces(self._prediction(reading, None), (), None))  # loads what is imported on first use
 
     def __exit__(self, *_: object) -> None:

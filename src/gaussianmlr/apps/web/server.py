@@ -33,6 +33,7 @@ from gaussianmlr.errors import DataError, shorten
 __all__ = ["SHARED", "check_listening", "listen", "make_app", "page", "run_server"]
 
 SHARED = Path(_utils.__file__).parent / "static"  # of reports too
+_STATIC = Path(__file__).parent / "static"
 _BACKLOG = 128  # connections accepted at a time, so that a burst cannot use up all files before any is closed
 _LEVELS = ("critical", "error", "warning", "info", "debug")  # uvicorn's "trace" shows headers
 
@@ -52,7 +53,7 @@ def make_app(
     lifespan: Callable[[FastAPI], Any] | None = None,
     static: Path | None = None,
 ) -> FastAPI:
-    """An application with access control, limits, static files, errors as JSON, health and readiness.
+    """An application with access control, limits, static files, errors as JSON, health, readiness and /docs.
 
     Every error is ``{"error": MESSAGE}``: a `DataError` is 400, and an unexpected error is 500
     without its traceback, which goes to standard error. ``/health`` and ``/ready`` need no token.
@@ -77,7 +78,7 @@ def make_app(
     >>> from starlette.routing import Mount
     >>> app = make_app("a page")
     >>> [route.path for route in app.routes if isinstance(route, Mount)]
-    ['/static']
+    ['/static/web', '/static']
     """
     counts = counts or RequestCounts()
     access = Middleware(
@@ -107,7 +108,12 @@ def make_app(
     mimetypes.add_type("text/javascript", ".js")  # text/plain on some systems, which browsers refuse
     if static is not None:
         app.mount(f"/static/{static.parent.name}", _Static(directory=static))
+    app.mount("/static/web", _Static(directory=_STATIC))
     app.mount("/static", _Static(directory=SHARED))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return page(_STATIC / "docs.html")
 
     @app.get("/health", summary="Whether the process is alive")
     async def health() -> dict[str, str]:

@@ -1,6 +1,6 @@
 // One column per model: its prediction for the canvas beside the true order.
 import { byId, make } from "/static/base.js";
-import { drawScores, firstRows, pairRows } from "/static/play/charts.js";
+import { drawScores, firstRows, pairRows } from "/static/web/charts.js";
 
 const NO_SIGMA = "Not available: this method has no sigma.";
 let columns = [];

@@ -1,6 +1,6 @@
 // The film: one request fetches all frames and predictions; this plays, pauses and seeks.
 import { ask, byId, make } from "/static/base.js";
-import { colour } from "/static/play/charts.js";
+import { colour } from "/static/web/charts.js";
 import { drawTrack, makeTrack, numbersSaid, showFrame } from "/static/play/track.js";
 
 const WIDE = 10; // frames in a row of the sheet

@@ -1,7 +1,7 @@
 // Scores along a film up to the current frame: one line per digit, its ± sigma, and the line at zero.
 import { make } from "/static/base.js";
 import { heading, showOrder } from "/static/play/answers.js";
-import { colour, ticks } from "/static/play/charts.js";
+import { colour, ticks } from "/static/web/charts.js";
 
 const WIDTH = 560, HEIGHT = 300, LEFT = 44, RIGHT = 30, TOP = 14, BOTTOM = 52, LINE = 18;
 const NUMBERS = ["monotonicity", "linearity", "drift"];

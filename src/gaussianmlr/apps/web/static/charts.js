@@ -4,6 +4,12 @@ import { make } from "/static/base.js";
 /** The colour of a digit in all charts. */
 export const colour = (label) => `oklch(0.66 0.15 ${36 * Number(label) + 15})`;
 
+/** Colours of any number of labels: spread evenly if few, else by the golden angle, so that neighbours differ. */
+export const colourOf = (count) => (k) => `oklch(0.66 0.15 ${((count <= 12 ? 360 / count : 137.508) * k + 25) % 360})`;
+
+const ofDigits = ({ labels }) => (k) => colour(labels[k]);
+const SHORTEST = 5;
+
 const WIDTH = 640, HEIGHT = 240, FLOOR = 212;
 
 /** Round values that divide a range into about `about` steps. */
@@ -17,11 +23,17 @@ export function ticks(low, high, about = 4) {
 }
 
 /** Gaussian curves with the line at zero or, without sigma, bars that stand on the threshold. */
-export function drawScores(svg, answer) {
-  svg.replaceChildren(...(answer.sigma ? curves(answer) : bars(answer)));
+export function drawScores(svg, answer, paint = ofDigits(answer)) {
+  svg.replaceChildren(...(answer.sigma ? curves(answer, paint) : bars(answer, paint)));
 }
 
-function curves({ labels, significance, sigma, p_relevant }) {
+/** The letters of a label that fit a width in a chart, whose letters are about 9 units wide. */
+function fitted(label, width) {
+  const most = Math.max(SHORTEST, Math.floor(width / 9));
+  return label.length <= most ? label : `${label.slice(0, most - 1)}…`;
+}
+
+function curves({ labels, significance, sigma, p_relevant }, paint) {
   const low = Math.min(-1, ...significance.map((mu, k) => mu - 2.5 * sigma[k]));
   const high = Math.max(1, ...significance.map((mu, k) => mu + 2.5 * sigma[k]));
   const x = (value) => 12 + (WIDTH - 24) * (value - low) / (high - low);
@@ -40,16 +52,20 @@ function curves({ labels, significance, sigma, p_relevant }) {
       points.push(`${x(significance[k] + z * sigma[k]).toFixed(1)},${(FLOOR - tall * Math.exp(-z * z / 2)).toFixed(1)}`);
     }
     const faint = p_relevant[k] <= 0.5 ? "faint" : "";
-    nodes.push(make("path", { d: `M${points.join("L")}`, stroke: colour(label), class: faint }));
-    let [tx, ty] = [x(significance[k]), FLOOR - tall - 6];
-    while (stacked.some(([ox, oy]) => Math.abs(ox - tx) < 12 && Math.abs(oy - ty) < 15)) ty -= 15;
-    stacked.push([tx, ty]);
-    nodes.push(make("text", { x: tx, y: Math.max(14, ty), "text-anchor": "middle", fill: colour(label), class: faint }, label));
+    nodes.push(make("path", { d: `M${points.join("L")}`, stroke: paint(k), class: faint }));
+    const name = fitted(label, 150);
+    const half = Math.max(6, 4.5 * name.length);
+    const tx = Math.min(Math.max(x(significance[k]), half), WIDTH - half);
+    let ty = FLOOR - tall - 6;
+    while (stacked.some(([ox, oy, other]) => Math.abs(ox - tx) < half + other && Math.abs(oy - ty) < 15)) ty -= 15;
+    if (ty < 14) return; // no room; colours say which it is
+    stacked.push([tx, ty, half]);
+    nodes.push(make("text", { x: tx, y: ty, "text-anchor": "middle", fill: paint(k), class: faint }, name));
   });
   return nodes;
 }
 
-function bars({ labels, significance, p_relevant }) {
+function bars({ labels, significance, p_relevant }, paint) {
   const [low, high] = [Math.min(-0.5, ...significance), Math.max(0.5, ...significance)];
   const y = (value) => 22 + (HEIGHT - 44) * (high - value) / (high - low);
   const step = (WIDTH - 70) / labels.length;
@@ -59,10 +75,10 @@ function bars({ labels, significance, p_relevant }) {
     const faint = p_relevant[k] <= 0.5 ? "faint" : "";
     nodes.push(make("rect", {
       x: left, width: step - 8, y: Math.min(y(0), y(value)), height: Math.max(1, Math.abs(y(value) - y(0))),
-      rx: 3, fill: colour(label), class: faint,
+      rx: 3, fill: paint(k), class: faint,
     }));
     const under = value > 0 ? y(value) - 6 : y(value) + 17;
-    nodes.push(make("text", { x: left + (step - 8) / 2, y: under, "text-anchor": "middle", fill: colour(label), class: faint }, label));
+    nodes.push(make("text", { x: left + (step - 8) / 2, y: under, "text-anchor": "middle", fill: paint(k), class: faint }, fitted(label, step)));
   });
   nodes.push(make("line", { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), "stroke-dasharray": "4 4" }));
   return nodes;
