@@ -170,18 +170,21 @@ def new_name(old: str) -> str | None:
     return None
 
 
-NAMES = {"plots": {"ComparisonDisplay": "comparison.plot"}}
-"""Names that left a package which is still there, and the modules that hold them now."""
+NAMES = {
+    "estimators.networks": {"GaussianMLR": "estimators.gaussian"},
+    "plots": {"ComparisonDisplay": "comparison.plot"},
+}
+"""Names that left a module which is still there, and the modules that hold them now."""
 
 
-def moved_name(package: str, name: str) -> object:
-    """A name that left a package, for the package's ``__getattr__``."""
-    below = package.partition(".")[2]
+def moved_name(module: str, name: str) -> object:
+    """A name that left a module, for the module's ``__getattr__``."""
+    below = module.partition(".")[2]
     if name not in NAMES.get(below, {}):
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
     home = f"{__package__}.{NAMES[below][name]}"
     warnings.warn(
-        f"{package}.{name} moved to {home}; the old name goes in 0.3", DeprecationWarning, stacklevel=3
+        f"{module}.{name} moved to {home}; the old name goes in 0.3", DeprecationWarning, stacklevel=3
     )
     return getattr(importlib.import_module(home), name)
 

@@ -21,7 +21,7 @@ from gaussianmlr._utils import bounded as _bounded
 from gaussianmlr.data import RankedData, check, from_arrays, read_image, read_mat, read_nsid, read_table
 from gaussianmlr.data.open import find_data, open_data
 from gaussianmlr.data.readers.matlab import load_mat
-from gaussianmlr.estimators.networks import GaussianMLR
+from gaussianmlr.estimators.gaussian import GaussianMLR
 from gaussianmlr.inference.streams import Bad, Item, stream
 from gaussianmlr.model.recipe import Recipe
 

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from gaussianmlr._utils.leftovers import remove, sweep, temporary
 from gaussianmlr.errors import DataError
 
@@ -125,8 +127,6 @@ def alone(lock: Path) -> Iterator[bool]:
     ...         print(first, second)
     True False
     """
-    from filelock import FileLock, Timeout
-
     lock.parent.mkdir(parents=True, exist_ok=True)
     holder = FileLock(lock)
     try:

@@ -8,30 +8,23 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr._utils.magnitude import LARGEST_WEIGHT, refuse_large
 from gaussianmlr.data.columns import Column, Encoding
-from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.statistics import describe_columns, describe_rankers, describe_ranks
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import check_labels, check_ranks, to_text
 
+if TYPE_CHECKING:
+    from gaussianmlr.data.readers.layout import ReadFrom
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.floating[Any]]
 ORDERS_ALONE = "holds orders alone; expected feature columns or pictures to learn from"
-
-
-class ReadFrom(NamedTuple):
-    """The file that data was read from, and how its columns and grades were read."""
-
-    path: str
-    threshold: float | None = None
-    tolerance: float = 0.0
-    layout: Layout = Layout()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gaussianmlr._utils.bounded import check_file, is_folder
-from gaussianmlr.data.checks.exports import export_format
-from gaussianmlr.data.ranked_mnist.export import ABOUT
+from gaussianmlr.data.ranked_mnist.export import ABOUT, export_format
 from gaussianmlr.data.readers.archives import find_file, folder_of, is_archive
 from gaussianmlr.data.readers.avdp import LABELS_FILE
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, OLD_SUFFIXES, suffix_of, unknown_suffix

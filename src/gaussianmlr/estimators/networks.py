@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gaussianmlr._moved import moved_name
 from gaussianmlr._utils.threads import asked_threads
 from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
 from gaussianmlr.data.loading import ranked_rows
@@ -388,10 +389,5 @@ class MultiLabelRanker(BaseRanker):
         return join(models)
 
 
-def __getattr__(name: str) -> Any:
-    """Where estimators that were pickled by older versions look for their class."""
-    if name == "GaussianMLR":
-        from gaussianmlr.estimators.gaussian import GaussianMLR
-
-        return GaussianMLR
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> object:
+    return moved_name(__name__, name)

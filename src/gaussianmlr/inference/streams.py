@@ -20,7 +20,7 @@ from gaussianmlr.data.readers.arrays import load_arrays
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.images import read_tensor
 from gaussianmlr.data.readers.layout import Layout
-from gaussianmlr.data.readers.manifests import IMAGE_SUFFIXES, image_column, locate
+from gaussianmlr.data.readers.manifests import image_column, locate, pictures_below
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.rows import STANDARD_INPUT, Row, check_suffix, read_rows
 
@@ -177,12 +177,8 @@ def _files(
 ) -> Iterator[tuple[str, Path, str]]:
     path = Path(source)
     if source != STANDARD_INPUT and is_folder(path):
-        for folder, below, names in os.walk(path):
-            below.sort()
-            for name in sorted(names):
-                if name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith("."):
-                    file = Path(folder, name)
-                    yield str(file), file, ""
+        for file in pictures_below(path):
+            yield str(file), file, ""
     elif source == STANDARD_INPUT or suffix_of(path) in FRAME_SUFFIXES:
         folder_of_rows = Path() if source == STANDARD_INPUT else path.parent
         column = (None if source == STANDARD_INPUT else image_column(path, layout)) or "image"

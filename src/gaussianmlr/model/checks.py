@@ -13,6 +13,7 @@ from threading import get_ident
 from typing import Any
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from safetensors import SafetensorError, safe_open
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from gaussianmlr.errors import DataError, shorten
@@ -63,8 +64,6 @@ def checked_recipe(recipe: Recipe, file: Path, *, own: bool = False) -> Recipe:
 
 def sizes_of(weights: Path, digest: str | None = None) -> tuple[int, int]:
     """Number of tensors and of numbers in a file of weights, from its header alone; a digest is compared."""
-    from safetensors import SafetensorError, safe_open
-
     if not weights.is_file():
         raise DataError(f"{weights.parent} has no {weights.name}; copy the whole folder")
     try:

@@ -7,9 +7,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from gaussianmlr._utils import trust
@@ -29,6 +31,7 @@ from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
 from gaussianmlr.model.guarantees import Conformal, temperatures_of
 from gaussianmlr.model.network import build, built_of
+from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.scale import JndScale, mean_scale
 from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, digest_of, read_config
@@ -38,9 +41,6 @@ from gaussianmlr.nn.network import Ensemble, Network
 from gaussianmlr.nn.trees import Trees
 from gaussianmlr.nn.work import work_of
 from gaussianmlr.orders import to_ranks
-
-if TYPE_CHECKING:
-    from gaussianmlr.model.prediction import Prediction
 
 __all__ = ["Model", "build", "join", "load", "read_config"]
 
@@ -139,8 +139,6 @@ class Model:
 
     def predict(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Prediction:
         """The predictions for a batch of inputs; arguments as of `read`."""
-        from gaussianmlr.model.prediction import Prediction
-
         reading = self.read(inputs, batch_size, calibrated=calibrated)
         return Prediction.from_reading(
             reading,
@@ -195,8 +193,6 @@ class Model:
         overwrite : bool
             Whether an existing model may be replaced.
         """
-        from safetensors import SafetensorError
-
         final = Path(path)
         sweep(final.parent)  # restores a model that a dead process had moved aside
         if final.exists():
@@ -213,8 +209,6 @@ class Model:
         return final
 
     def _write(self, folder: Path) -> None:
-        from safetensors.torch import save_file
-
         state = self.network.state_dict()
         weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
         save_file(weights, folder / _WEIGHTS)
@@ -313,9 +307,6 @@ def load(
     >>> bool((again.read([[1.0, 2.0]]).scores == model.read([[1.0, 2.0]]).scores).all())
     True
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     for one in register:
         trust.give(one)
         if isinstance(one, type) and issubclass(one, Method):

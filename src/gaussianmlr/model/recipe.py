@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import math
 import tomllib
@@ -228,8 +229,6 @@ class Recipe:
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    import difflib
-
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}"
 

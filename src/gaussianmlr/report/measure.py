@@ -13,6 +13,7 @@ import torch
 from gaussianmlr import metrics
 from gaussianmlr.comparison.peers import NO_PEERS, Peers, measure_peers
 from gaussianmlr.data import RankedData, RankedMNIST
+from gaussianmlr.data.ranked_mnist.digits import describe_digits
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import Part, find_part, open_origin, ready
@@ -212,8 +213,6 @@ def _measured(
 def _notes(part: Part) -> tuple[str, ...]:
     """Remarks on the data; digits by name, not by path."""
     if isinstance(part.data, RankedMNIST):
-        from gaussianmlr.data.ranked_mnist.digits import describe_digits
-
         source = describe_digits(part.data.digits, "test" if part.data.split == "test" else "train")
         return (f"drawn from {source['name']}",)
     return part.notes

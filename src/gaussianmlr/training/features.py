@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 
 from gaussianmlr._utils import files
+from gaussianmlr._utils.cache import cache_folder
 from gaussianmlr._utils.threads import threads_for, threads_in_use
 from gaussianmlr.data.loading import as_input
-from gaussianmlr.data.ranked_mnist.digits import cache_folder
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.nn.backbones import Backbone
 from gaussianmlr.nn.backbones.converted import FEWEST, convert
@@ -128,7 +128,7 @@ def features_folder() -> Path:
     >>> features_folder().name
     'features'
     """
-    return cache_folder().parent / "features"
+    return cache_folder("features")
 
 
 def fingerprint(inputs: Array | Paths) -> str:

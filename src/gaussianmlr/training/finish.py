@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
 from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr.data import RankedData
@@ -83,9 +85,6 @@ def save_model(model: Model, place: Path, result: Result) -> None:
 
 def _same_weights(model: Model, place: Path) -> bool:
     """Whether the weights on disk are those of the model, or cannot be read."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
         there = load_file(place / "model.safetensors")
     except (OSError, SafetensorError):

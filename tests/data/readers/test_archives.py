@@ -8,7 +8,8 @@ import zipfile
 import pytest
 
 from gaussianmlr import DataError
-from gaussianmlr.data.readers.archives import cache_root, find_file, folder_of
+from gaussianmlr._utils.cache import cache_folder
+from gaussianmlr.data.readers.archives import find_file, folder_of
 
 
 def make(path, files):
@@ -26,7 +27,7 @@ def make(path, files):
 
 
 def left_over():
-    return [path for path in cache_root().rglob("*") if path.is_file()]
+    return [path for path in cache_folder("archives").rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tgz"])

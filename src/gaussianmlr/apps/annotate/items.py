@@ -11,7 +11,7 @@ import numpy as np
 
 from gaussianmlr.data.readers.frames import read_frame
 from gaussianmlr.data.readers.layout import Layout, match_name
-from gaussianmlr.data.readers.manifests import image_column, locate
+from gaussianmlr.data.readers.manifests import image_column, locate, pictures_below
 from gaussianmlr.data.readers.parts import leave_out
 from gaussianmlr.errors import DataError, shorten
 
@@ -92,12 +92,7 @@ def _cell(value: Any) -> Any:
 
 
 def _pictures(folder: Path) -> dict[str, str]:
-    from gaussianmlr.inference.streams import Unread, located
-
-    found = {}
-    for one in located([folder], {"kind": "image", "preprocess": {}}):
-        if isinstance(one, Unread):
-            found[one.file.relative_to(folder).as_posix()] = str(one.file.resolve())
+    found = {file.relative_to(folder).as_posix(): str(file.resolve()) for file in pictures_below(folder)}
     if bad := [name for name in found if not _is_text(name)]:
         raise DataError(f"{folder}: the name {shorten(bad[0])} is not UTF-8; rename the file")
     if not found:

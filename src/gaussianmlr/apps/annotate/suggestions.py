@@ -6,18 +6,20 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from gaussianmlr.apps.annotate.store import Item, Store
+from gaussianmlr.data.inputs import read_row
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.inference.streams import Item as Input
+from gaussianmlr.inference.streams import Unread, read
+from gaussianmlr.model.model import Model
+from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.orders.grammar import Buckets, write
-
-if TYPE_CHECKING:
-    from gaussianmlr.model.model import Model
-    from gaussianmlr.model.prediction import Prediction
 
 __all__ = ["check_model", "suggest_all", "uncertainty"]
 
@@ -108,8 +110,6 @@ def suggest_all(
     int
         Number of new suggestions.
     """
-    import torch
-
     check_model(model, store.kind, store.labels)
     store.forget_suggestions(but=name)
     seen = store.suggested(name)
@@ -135,10 +135,6 @@ def _known(order: list[Any], labels: set[str]) -> str:
 
 def _tensors(model: Model, items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
     """Inputs of the model; items that it cannot read get no suggestion."""
-    from gaussianmlr.data.inputs import read_row
-    from gaussianmlr.inference.streams import Item as Input
-    from gaussianmlr.inference.streams import Unread, read
-
     for item in items:
         if model.inputs["kind"] == "image":
             found = read(Unread(item.name, Path(item.content)), model.inputs)

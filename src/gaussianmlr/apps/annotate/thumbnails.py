@@ -8,6 +8,7 @@ import io
 from pathlib import Path
 
 from gaussianmlr._utils.files import write_bytes
+from gaussianmlr.data.readers.images import read_image
 from gaussianmlr.errors import DataError
 
 __all__ = ["SIDES", "jpeg_of"]
@@ -59,8 +60,6 @@ def jpeg_of(picture: Path, cache: Path, size: str) -> bytes:
 
 def _jpeg(picture: Path, side: int) -> bytes:
     from PIL import Image
-
-    from gaussianmlr.data.readers.images import read_image
 
     image = Image.fromarray(read_image(picture))
     image.thumbnail((side, side), Image.Resampling.LANCZOS)

@@ -18,16 +18,6 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.orders import check_ranks
 
 
-def export_format(folder: Path) -> str | None:
-    """The format of an export in this folder, or None if there is none."""
-    try:
-        about = loads((folder / ABOUT).read_text("utf-8"))
-        made = str(about["made_by"]).startswith("gaussianmlr ") and isinstance(about["splits"], dict)
-        return str(about["format"]) if made else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def assemble_export(folder: Path, problems: Problems) -> tuple[RankedData, list[bytes]]:
     """The orders of every readable split and one digest per picture; one split is in memory at a time."""
     about: dict[str, Any] = loads((folder / ABOUT).read_text("utf-8"))

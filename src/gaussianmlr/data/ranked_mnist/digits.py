@@ -15,8 +15,10 @@ from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock
 
 from gaussianmlr._utils import files
+from gaussianmlr._utils.cache import cache_folder
 from gaussianmlr._utils.extras import require
 from gaussianmlr.data.ranked_mnist import digit_sources as _sources
 from gaussianmlr.data.ranked_mnist import idx
@@ -25,7 +27,6 @@ from gaussianmlr.data.ranked_mnist.idx import OFFICIAL, DigitSplit
 from gaussianmlr.errors import DataError, shorten
 
 DIRECTORY_VARIABLE = "GAUSSIANMLR_MNIST"
-CACHE_VARIABLE = "GAUSSIANMLR_CACHE"
 _EMBEDDED_SHA256 = "1b845fda528288bf79346626fdf2fff6549f0170890dc9174bc1ef609807bbfa"
 _EMBEDDED_TRAIN = 400  # of 500 per class
 
@@ -168,9 +169,7 @@ def fetch_digits(
     --------
     >>> folder = fetch_digits()  # doctest: +SKIP
     """
-    from filelock import FileLock
-
-    folder = cache_folder()
+    folder = cache_folder("mnist")
     folder.mkdir(parents=True, exist_ok=True)
     # A second process waits here, and then finds the cache filled.
     with FileLock(folder / ".lock"):
@@ -185,27 +184,12 @@ def fetch_digits(
     return folder
 
 
-def cache_folder() -> Path:
-    """Where full MNIST is kept: below ``GAUSSIANMLR_CACHE``, else in the user's cache folder.
-
-    Examples
-    --------
-    >>> cache_folder().name
-    'mnist'
-    """
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given).expanduser() / "mnist"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("gaussianmlr", appauthor=False)) / "mnist"
-
-
 def _search(
     split: DigitSplit, must_be_full: bool, download: bool, shown: bool, say: Callable[[str], None]
 ) -> Digits:
     if given := os.environ.get(DIRECTORY_VARIABLE):
         return _from_folder(Path(given).expanduser(), split, f"${DIRECTORY_VARIABLE}")
-    folder = cache_folder()
+    folder = cache_folder("mnist")
     problem = _problem(folder, split)
     if problem is not None:
         say(f"tried the cache: {problem}")

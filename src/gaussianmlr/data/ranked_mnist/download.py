@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -181,8 +182,6 @@ def _range_start(response: http.client.HTTPResponse) -> int:
 
 def _is_unknown_host(error: Exception) -> bool:
     """Whether the host cannot be resolved or reached, so that a retry is useless."""
-    import socket
-
     return isinstance(getattr(error, "reason", None), socket.gaierror)
 
 

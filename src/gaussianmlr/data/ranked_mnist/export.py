@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -22,6 +23,7 @@ import numpy as np
 from gaussianmlr._utils import files
 from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.progress import progress
+from gaussianmlr._utils.strict_json import loads
 from gaussianmlr._version import __version__
 from gaussianmlr.data.ranked_mnist import columns as _columns
 from gaussianmlr.data.ranked_mnist.drawing import Bytes
@@ -241,8 +243,6 @@ def _read_png(folder: Path, split: Split) -> Batch:
 
 
 def _write_npz(sets: Sequence[RankedMNIST], folder: Path, advance: Callable[[int], None]) -> None:
-    import zipfile
-
     for data in sets:
         final = folder / f"{data.split}.npz"
         if final.exists():
@@ -319,3 +319,13 @@ def _stack(folder: Path, images: list[Bytes]) -> Bytes:
     setting = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["setting"]
     side = setting["canvas"]
     return np.zeros((0, 3 if setting["colour"] else 1, side, side), np.uint8)
+
+
+def export_format(folder: Path) -> str | None:
+    """The format of an export in this folder, or None if there is none."""
+    try:
+        about = loads((folder / ABOUT).read_text("utf-8"))
+        made = str(about["made_by"]).startswith("gaussianmlr ") and isinstance(about["splits"], dict)
+        return str(about["format"]) if made else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

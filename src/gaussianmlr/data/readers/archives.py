@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from gaussianmlr._utils.bounded import check_file, is_folder
+from gaussianmlr._utils.cache import cache_folder
 from gaussianmlr._utils.files import aside
 from gaussianmlr.errors import DataError
 
@@ -43,7 +44,7 @@ def folder_of(
     if not is_archive(given):
         raise DataError(f"{given}: expected a folder or an archive ({', '.join(ARCHIVE_SUFFIXES)})")
     with given.open("rb") as file:
-        target = cache_root() / "archives" / hashlib.file_digest(file, "sha256").hexdigest()
+        target = cache_folder("archives") / hashlib.file_digest(file, "sha256").hexdigest()
     if target.is_dir():
         return target
     _unpack(given, target, _Budget(given, max_bytes, max_files))
@@ -63,14 +64,6 @@ def _unpack(archive: Path, target: Path, budget: _Budget) -> None:
         raise
     except Exception as error:  # a damaged file can make zip and tar raise anything
         raise DataError(f"{archive}: damaged or cut off: {error}") from None
-
-
-def cache_root() -> Path:
-    """Where unpacked archives are kept: ``GAUSSIANMLR_CACHE``, else the user's cache folder."""
-    import platformdirs
-
-    given = os.environ.get("GAUSSIANMLR_CACHE")
-    return Path(given) if given else Path(platformdirs.user_cache_dir("gaussianmlr", appauthor=False))
 
 
 class _Budget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -71,8 +72,6 @@ def _check(path: Path) -> None:
 
 @contextmanager
 def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
-    import warnings
-
     import openpyxl
 
     with warnings.catch_warnings():

@@ -6,7 +6,7 @@ import codecs
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders.separators import check_separator
@@ -79,6 +79,15 @@ class Layout:
         if self.missing not in ("error", "unknown", "irrelevant"):
             raise DataError(f"missing is 'error', 'unknown' or 'irrelevant', not {self.missing!r}")
         check_separator(self.order_separator)
+
+
+class ReadFrom(NamedTuple):
+    """The file that data was read from, and how its columns and grades were read."""
+
+    path: str
+    threshold: float | None = None
+    tolerance: float = 0.0
+    layout: Layout = Layout()
 
 
 def check_encoding(encoding: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,15 @@ from gaussianmlr.errors import SHOWN_ROWS, DataError
 IMAGE_COLUMNS = ("images", "path", "file", "filename", "file_name", "image_path", "img", "picture", "photo")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 MANIFEST_NAMES = tuple(f"manifest{suffix}" for suffix in FRAME_SUFFIXES)
+
+
+def pictures_below(folder: Path) -> Iterator[Path]:
+    """All pictures in a folder and its subfolders, by name; hidden files are left out."""
+    for parent, below, names in os.walk(folder):
+        below.sort()
+        for name in sorted(names):
+            if name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith("."):
+                yield Path(parent, name)
 
 
 def read_images(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gaussianmlr.data.cells import KINDS, Kind
-from gaussianmlr.data.dataset import RankedData, ReadFrom
+from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.arrays import read_mat, read_npz
 from gaussianmlr.data.readers.assembly import read_rows
@@ -17,7 +17,7 @@ from gaussianmlr.data.readers.doubts import code_doubts, role_doubts
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, read_frame, suffix_of, written_cells
 from gaussianmlr.data.readers.grades import Grading
 from gaussianmlr.data.readers.instances import build, join
-from gaussianmlr.data.readers.layout import Layout, Missing, did_you_mean, match_name
+from gaussianmlr.data.readers.layout import Layout, Missing, ReadFrom, did_you_mean, match_name
 from gaussianmlr.data.readers.parts import (
     check_wanted,
     find_columns,
