@@ -18,9 +18,9 @@ from gaussianmlr.data.loading import Arrays
 from gaussianmlr.model import Recipe, load
 from gaussianmlr.training import fit
 
-BEFORE = (
-    Path(__file__).parent / "support" / "before_rooms"
-)  # made by commit e4e2d02, the last before the move
+SUPPORT = Path(__file__).parent / "support"
+BEFORE = SUPPORT / "before_rooms"  # made by commit e4e2d02, the last before the move
+BEFORE_TABLES = SUPPORT / "before_tables"  # made by commit 546fc6f, the last before trees
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +120,19 @@ def test_a_store_keeps_its_answers(tmp_path):
 def test_the_config_of_a_run_is_read(rows):
     run = json.loads((BEFORE / "run" / "run.json").read_text())
     assert Recipe.from_dict(run["recipe"]).seed == 3
+
+
+@pytest.mark.filterwarnings("default:.* moved to:DeprecationWarning")
+def test_pickles_from_before_trees_and_scales_say_the_same():
+    with np.load(BEFORE_TABLES / "said.npz") as arrays:
+        told = dict(arrays)
+    ranker, prediction, data = (
+        pickle.loads((BEFORE_TABLES / f"{name}.pickle").read_bytes())
+        for name in ("ranker", "prediction", "data")
+    )
+    assert np.array_equal(ranker.decision_function(told["x"]), told["ranker"])
+    for found in (prediction, ranker.predict_full(told["x"])):
+        assert np.array_equal(found.significance, told["significance"])
+        np.testing.assert_allclose(found.p_rank, told["p_rank"], rtol=0, atol=1e-9)
+    assert np.array_equal(data.ranks, gaussianmlr.densify(told["y"]))
+    assert data.read_from.path == "t.csv"

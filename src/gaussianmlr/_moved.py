@@ -171,6 +171,7 @@ def new_name(old: str) -> str | None:
 
 
 NAMES = {
+    "data.dataset": {"ReadFrom": "data.readers.layout"},
     "estimators.networks": {"GaussianMLR": "estimators.gaussian"},
     "plots": {"ComparisonDisplay": "comparison.plot"},
 }

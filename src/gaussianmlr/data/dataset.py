@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr._moved import moved_name
 from gaussianmlr._utils.magnitude import LARGEST_WEIGHT, refuse_large
 from gaussianmlr.data.columns import Column, Encoding
 from gaussianmlr.data.statistics import describe_columns, describe_rankers, describe_ranks
@@ -347,3 +348,7 @@ def _check_weights(weights: Any) -> npt.NDArray[np.float64] | None:
         ]
         raise DataError.of_rows("weights cannot be used", problems, len(array))
     return array
+
+
+def __getattr__(name: str) -> object:
+    return moved_name(__name__, name)
