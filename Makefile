@@ -45,7 +45,7 @@ browser:
 test: lint browser
 	@$(BIN)/python -m pytest -n 2
 
-# The inner loop: everything that takes a blink; `make test` runs the rest too.
+# The inner loop: all tests that are not marked slow; `make test` runs the rest too.
 quick: $(STAMP)
 	@$(BIN)/python -m pytest -n 2 -q -m "not slow" tests
 

@@ -266,7 +266,7 @@ def disk(plan):
 
 @contextlib.contextmanager
 def _tmpfs(folder, size):
-    """A file system of so many bytes; the function that is given makes it large."""
+    """A file system of this size; the function that is given makes it large."""
     folder.mkdir(exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     subprocess.run(mount, check=True, capture_output=True)

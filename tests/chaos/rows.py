@@ -28,7 +28,7 @@ class Plan:
     _said: float = 0.0
 
     def count(self, full):
-        """How many cases to run, of so many at full scale."""
+        """Number of cases to run, given the number at full scale."""
         return max(1, round(full * self.scale))
 
     def random(self, *words):

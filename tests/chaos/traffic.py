@@ -245,7 +245,7 @@ def _usual_files():
 
 
 class Dripping(threading.Thread):
-    """Clients that send a body byte by byte; those that are sent away come again."""
+    """Clients that send a body byte by byte; those that are refused try again."""
 
     def __init__(self, port, count):
         super().__init__(daemon=True)

@@ -145,7 +145,7 @@ def test_what_cannot_be_weighed_is_said_before_training(tmp_path):
     for wrong in ({"method": "pl", "order_weight": 2}, {"label_weights": {"z": 2}}, {"backbone": "none"}):
         with pytest.raises(DataError):
             fit(Recipe(**{"backbone": "mlp", **wrong}), data, data, labels=labels, out=tmp_path / "run")
-        assert not (tmp_path / "run").exists()  # the mended recipe may go there
+        assert not (tmp_path / "run").exists()  # the corrected recipe may go there
     with pytest.raises(DataError, match=r"label_weights names \['z'\]; the labels are"):
         fit(Recipe(backbone="mlp", label_weights={"z": 2}), data, data, labels=labels)
     with pytest.raises(DataError, match="order_weight = 2 could weigh"):

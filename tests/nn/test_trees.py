@@ -165,7 +165,7 @@ def _with_two_parents():
 
 
 def _chain(levels):
-    """A tree whose left children are leaves, and whose right children go on."""
+    """A tree whose left children are leaves, and whose right children continue."""
     tree = complete_tree(1, 4)
     inner = np.arange(levels)
     left = np.stack([2 * inner + 1, np.full(levels, -1)], 1).ravel()

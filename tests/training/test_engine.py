@@ -1,4 +1,4 @@
-"""The engine: it learns, stops anywhere, goes on bit for bit, and shares work between processes."""
+"""The engine: it learns, stops anywhere, resumes bit for bit, and shares work between processes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Data that changes from epoch to epoch: what an epoch sees, and that a run goes on with it bit for bit."""
+"""Data that changes from epoch to epoch: what an epoch sees, and that a run resumes with it bit for bit."""
 
 import json
 

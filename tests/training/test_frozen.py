@@ -176,7 +176,7 @@ def test_versions_of_picture_files_are_kept_and_are_those_of_training(tmp_path):
     assert torch.equal(few.tensors_at([0], 1)[0], found.tensors_at([3], 1)[0])
     other_seed = for_training(source.train, RECIPE.replace(seed=8, **AUGMENTED))
     features_of(backbone, other_seed, cache=tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == 2  # versions that come again are those of every seed
+    assert len(list((tmp_path / "kept").iterdir())) == 2  # the versions that repeat are those of every seed
 
 
 def test_what_changes_is_not_computed_once():

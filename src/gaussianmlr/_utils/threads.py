@@ -14,7 +14,7 @@ __all__ = ["asked_threads", "threads_for", "threads_in_use"]
 
 # About 50 ms of one core: hundreds of operations per step share the work, and each of them waits for all.
 WORK_PER_THREAD = 1e10
-_asked: list[int] = []  # of the process: a server computes in another thread than the one that was told
+_asked: list[int] = []  # of the process: a server computes in another thread than the one that set it
 
 
 @contextmanager

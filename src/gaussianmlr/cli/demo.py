@@ -187,7 +187,7 @@ def _weak(folder: Path, recipe: Recipe, images: int) -> None:
         parent = multiprocessing.parent_process()
         if parent is not None:
             parent.join()
-        os._exit(1)  # nobody waits for it any more; the last checkpoint stays
+        os._exit(1)  # no one waits for it any more; the last checkpoint stays
 
     threading.Thread(target=follow, daemon=True).start()
     keep_freed_memory()

@@ -268,7 +268,7 @@ def _forest(
     targets = []
     for values in ((ranks > 0).astype(np.float64), ranks / tops):
         means = (values * known).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        targets.append(np.where(known, values, means))  # an unknown label teaches nothing
+        targets.append(np.where(known, values, means))  # unknown labels take the mean
     # Chosen by cross-validation on three tables: the order is learned, unlike by forests of relevance alone.
     forest = RandomForestRegressor(
         _FIRST_TREES, max_features="sqrt", min_samples_leaf=3, random_state=seed, warm_start=True

@@ -110,7 +110,7 @@ def number_in(value: Any) -> float:
     >>> number_in(" 1.5"), number_in(True)
     (1.5, 1.0)
     """
-    if isinstance(value, str) and "_" in value:  # Python's own way to write numbers, and nobody else's
+    if isinstance(value, str) and "_" in value:  # Python reads 1_000 as a number; tables do not mean one
         raise ValueError(value)
     try:
         return float(value)

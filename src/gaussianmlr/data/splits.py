@@ -98,7 +98,7 @@ def hold_out(
         The text whose SHA-256 orders the ids, with ``{}`` in the place of the id: another stamp,
         another draw.
     fold, folds : int, optional
-        Take the fold of this number, of so many.
+        Number of the fold to take, and number of folds.
     share : float
         Share of the ids, otherwise; a fifth by default.
     """

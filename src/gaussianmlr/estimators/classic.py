@@ -34,7 +34,7 @@ class CalibratedRanker(BaseRanker):
 
     Besides the K labels there is a virtual one, below the relevant labels and above the others. For a
     pair (u, v) a classifier learns :math:`p_{uv} = P(u \succ v)` from the instances that order the
-    two; ties teach nothing. It votes with :math:`p_{uv}` for u and :math:`1 - p_{uv}` for v, and a
+    two; ties are left out. It votes with :math:`p_{uv}` for u and :math:`1 - p_{uv}` for v, and a
     label's score is its votes minus those of the virtual label.
 
     Parameters

@@ -51,7 +51,7 @@ def read_rows(
     say : callable
         Called with what was found out about the format.
     """
-    ahead = 1 if source == STANDARD_INPUT else _LOOKED_AT  # nobody waits for rows that are still to come
+    ahead = 1 if source == STANDARD_INPUT else _LOOKED_AT  # the first rows do not wait for later ones
     rows = _rows(source, columns, standard_input, layout, say)
     head = list(itertools.islice(rows, ahead))
     cells = [row for _, row in head if not isinstance(row, str)]

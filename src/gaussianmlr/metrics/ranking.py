@@ -147,7 +147,7 @@ def gamma(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Resu
 
 
 def positives_tau(scores: Input, ranks: Input, *, reduction: Reduction = "mean") -> Result:
-    r"""Kendall's tau-b among the true positives alone, which a bipartition cannot teach.
+    r"""Kendall's tau-b among the true positives alone, which cannot be learned from a bipartition.
 
     As `kendall_tau_b` with the irrelevant labels left out, and with raw scores: positives with
     scores below zero are ordered too.

@@ -127,7 +127,7 @@ def check_settings(factory: Callable[..., Any], settings: Mapping[str, Any], wha
 
 @contextmanager
 def bounded(tensors: int, numbers: int) -> Iterator[None]:
-    """Refuse to build networks much larger than weights of so many tensors and numbers.
+    """Refuse to build networks much larger than weights with these numbers of tensors and values.
 
     Every parameter is counted before it is initialised, so a config that asks for more than its weights
     costs neither memory nor time. Published networks have layers that are discarded after

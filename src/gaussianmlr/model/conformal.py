@@ -146,7 +146,7 @@ def risk_curve(scores: Scores, least: float) -> Curve:
     scores : Scores
         Steps of the losses.
     least : float
-        The most daring limit.
+        The least cautious limit.
     """
     order = np.argsort(scores.values, kind="stable")
     values, weights = scores.values[order], scores.weights[order]
@@ -292,7 +292,7 @@ def place_losses(found: Intervals, ranks: IntArray) -> FloatArray:
 
 
 def statement_scores(chances: FloatArray, ranks: IntArray) -> Scores:
-    """The steps of each row's share of wrong statements, as the running maximum over less daring limits.
+    """The steps of each row's share of wrong statements, as the running maximum over more cautious limits.
 
     The share itself can fall when more statements are made, and risk control needs a loss that cannot.
 

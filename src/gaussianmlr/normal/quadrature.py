@@ -16,7 +16,7 @@ _KNOTS = (-6.5, -4.5, -3.0, -1.5, 0.0, 1.5, 3.0, 4.5, 6.5)
 _NODES_PER_PIECE = 6
 # A piece may begin inside a label's last step and end in the next label's first without loss.
 _STEP, _REACH = 1.75, 7.75  # sigmas of a piece where one label alone varies, and of its half width
-_FEW = 12  # up to so many labels, all knots are kept, which is faster than choosing
+_FEW = 12  # up to this number of labels, all knots are kept, which is faster than choosing
 _BLOCK = 1 << 16  # elements held at once: fits in the cache
 _GROUP = 32  # trials whose distribution is built by convolution; more are joined by Fourier transform
 _NOTHING = 1e-18  # a probability that cannot change a result

@@ -74,7 +74,7 @@ def _meant(
     single = [labels for labels in orders if labels]
     if any(len(labels) > 1 for labels in single) or 2 * len(rows) <= len(single) or len(lists) < 2:
         return None
-    # No order has a second label, and the pieces come again in other combinations.
+    # No order has a second label, and the pieces repeat in other combinations.
     counts = Counter(piece for found in pieces.values() for piece in set(found))
     counts.update(alone & counts.keys())
     again = sum(count > 1 for count in counts.values())

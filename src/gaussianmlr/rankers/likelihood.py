@@ -18,7 +18,7 @@ _SHARES = _SHARES / _SHARES.sum()
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
 SPREAD_OF_SIGMA = 0.5  # prior sd of log sigma: two thirds of all people within a factor of 1.65
 SPREAD_OF_THRESHOLD = 1.0
-SCALE, SCALE_COUNT = 2.0, 10  # prior of the scale of significances, worth so many labels
+SCALE, SCALE_COUNT = 2.0, 10  # prior of the scale of significances, and the number of labels it is worth
 
 
 class Comparisons(NamedTuple):
@@ -151,7 +151,7 @@ def label_slopes(
 
 
 def expect(centre: FloatArray, spread: FloatArray, terms: Terms, count: int) -> list[FloatArray]:
-    """Expectations of so many terms over z ~ N(centre, spread^2), by Gauss-Hermite quadrature."""
+    """Expectations of `count` terms over z ~ N(centre, spread^2), by Gauss-Hermite quadrature."""
     from scipy.special import log_ndtr  # on first use: readers that aggregate by mean rank load no scipy
 
     found = [np.zeros_like(centre) for _ in range(count)]

@@ -107,7 +107,7 @@ def thurstone(ranks: npt.ArrayLike, *, max_sweeps: int = 200, tolerance: float =
     :math:`\log\sigma_r \sim N(0, 1/4)` and :math:`t_r \sim N(0, 1)` shrink people with few answers towards
     the common values. :math:`s_0` is estimated. Identified by
     :math:`\sum_r \log\sigma_r = 0` and :math:`\sum_r t_r / \sigma_r^2 = 0`: a plain mean of thresholds
-    would let one careless person move everybody's.
+    would let one careless person shift all others.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def thurstone(ranks: npt.ArrayLike, *, max_sweeps: int = 200, tolerance: float =
 def reliability(ranks: npt.ArrayLike, most: int = 1000) -> FloatArray:
     """Reliability of each ranker [R], ``1 / sigma**2`` of `thurstone`.
 
-    If there are more than `most` instances, from so many evenly spaced ones.
+    If there are more than `most` instances, from `most` evenly spaced ones.
 
     Examples
     --------

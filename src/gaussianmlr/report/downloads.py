@@ -94,7 +94,7 @@ def measures(evidence: Evidence) -> dict[str, Any]:
 
 
 def _predictions(evidence: Evidence, escape_formulas: bool) -> tuple[str, str]:
-    """One row per instance; orders only where the labels are so many that the page would become large."""
+    """One row per instance; orders only where many labels would make the page large."""
     found, truth = evidence.prediction, evidence.truth
     head = ["instance", "tau_b", "true_order", "predicted_order"]
     orders = list(zip(found.names, evidence.tau_b, to_text(truth, found.labels), found.orders))

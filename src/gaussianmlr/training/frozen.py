@@ -65,7 +65,7 @@ def _in_files(data: RankedSet) -> TypeGuard[OfFiles]:
 
 
 def stands_still(recipe: Recipe, data: RankedSet) -> bool:
-    """Whether the frozen part of a backbone sees inputs that come again: the same, or so many versions.
+    """Whether the inputs of the frozen part repeat, as they are or in a fixed number of versions.
 
     Examples
     --------

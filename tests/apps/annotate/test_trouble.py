@@ -52,7 +52,7 @@ def locked(store):
 
 @contextlib.contextmanager
 def small_disk(folder, size):
-    """A file system of so many bytes."""
+    """A file system of this size in bytes."""
     folder.mkdir()
     mounted = shutil.which("mount") and subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True

@@ -75,7 +75,7 @@ class Project:
         waiting = self.store.waiting(person, _AHEAD + 1 + len(self._claims), wanted=self.wanted)
         with self._lock:
             now = time.monotonic()
-            # Where one answer is enough, nobody is shown an item that somebody else is looking at.
+            # Where one answer is enough, no item is shown to two people at a time.
             taken = {item for who, (item, at) in self._claims.items() if who != person and now - at < _CLAIM}
             if self.wanted:
                 free = [item for item in waiting if item.id not in taken]
