@@ -256,3 +256,10 @@ def test_recall_is_controlled_at_the_threshold_that_mapie_finds():
         theirs.calibrate(p_relevant, relevant.astype(int))
         best = float(np.ravel(theirs.best_predict_param)[0])
         assert 0 <= -curve.limit(alpha) - best <= step + 1e-9  # the largest step of the grid below ours
+
+
+def test_the_smallest_level_of_all_needs_too_many_rows():
+    """Its inverse is infinite."""
+    curve = Curve((0.0,), (0.0,), 1_000)
+    with pytest.raises(DataError, match="needs at least 999999999999999999 calibration rows, got 1000"):
+        curve.limit(5e-324)

@@ -64,6 +64,8 @@ def test_thousands_of_wrong_configs_are_refused_or_harmless(tmp_path):
     assert found["slowest"] < 10
     assert found["refused"] > CASES / 2  # by what they say, not by their checksum
     assert found["same"] > 100
+    assert found["trees"] > CASES / 10  # whose files of trees were changed, not the config
+    assert found["other"] > 10
     assert sum(found[name] for name in ("refused", "checksum", "same", "other")) == CASES
 
 

@@ -1,12 +1,18 @@
 """Thousands of wrong configs of models, in a process of its own: ``python config_fuzz.py FOLDER CASES SEED``.
 
+The models are networks, one of them an ensemble, for tables and pictures, and boosted trees; one has every
+part that a config may have: columns of all kinds, temperatures, a scale, guarantees, and peers. In some
+cases the files of trees are changed, with a checksum that fits.
+
 Every case is refused by a `DataError`, or loads to a model that predicts. What was counted is printed as
 JSON, and what the process did besides: modules imported, files opened to be written, programs, connections.
 """
 
 import copy
+import hashlib
 import json
 import random
+import re
 import shutil
 import sys
 import time
@@ -16,10 +22,12 @@ from pathlib import Path
 import torch
 
 from gaussianmlr import DataError, load
+from gaussianmlr.data.inputs import read_rows
 from gaussianmlr.data.loading import Arrays
 from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.model import Model, build, join
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.scale import JndScale
 from gaussianmlr.model.schema import digest_of
 from gaussianmlr.training.trees import fit_trees
 from support.memory import peak_megabytes
@@ -92,9 +100,59 @@ def boosted():
     return join([network, trees])
 
 
+def described():
+    """A network and trees of columns of every kind, with a scale, guarantees and peers."""
+    columns = [
+        {"kind": "number", "gaps": True},
+        {"kind": "category", "categories": ["blue", "green", "red"], "frequent": [0, 2], "other": True},
+        {"kind": "boolean"},
+        {"kind": "date", "parts": ["days", "weekday"]},
+    ]
+    scaling = {"mean": [0.0, 0.0, 0.0, 2e4, 3.0], "std": [1.0, 1.0, 1.0, 365.0, 2.0]}
+    inputs = {"kind": "table", "channels": 5, "columns": ["size", "colour", "new", "day", "more"][:4]}
+    inputs |= {"encoding": columns, "scaling": scaling}
+    recipe = Recipe(
+        backbone="mlp",
+        backbone_settings={"width": 4},
+        head_settings={"hidden": 4},
+        trees={"rounds": 2, "depth": 2},
+    )
+    labels = ("sky", "sea")
+    chance = random.Random(0)
+    rows = [
+        [chance.gauss(0, 1), chance.choice(["blue", "green", "red"]), chance.random() < 0.5, "2024-05-17"]
+        for _ in range(60)
+    ]
+    x = read_rows(rows, inputs)
+    ranks = (x[:, :2] > 0.5) * (x[:, :2].argsort(1) + 1)
+    data = Arrays(x, ranks)
+    trees = fit_trees(recipe, data, data, labels=labels, inputs=inputs)
+    model = join([Model(*build(recipe, 2, inputs), labels, recipe, inputs), trees])
+    model.calibration = Calibration(1.5, 1.2)
+    model.jnd = JndScale((-1.0, 0.0, 2.0), (0.1, 0.0, -0.3))
+    model.calibrate_conformal(x, ranks.numpy())
+    peer = {"metrics": {"f1": 0.5, "tau_b": None}, "seconds": 0.1}
+    peers = {"constant_order": {**peer, "scores": [1.0, -1.0]}, "forest": peer, "notes": ["a note"]}
+    model.about = {"images": 5, "metrics": {"f1": 0.5}, "measured_on": "validation", "peers": peers}
+    return model
+
+
+ROWS = [[0.5, "red", True, "2024-05-17"], [None, "grey", False, "2023-01-31T12:00:00"]]
+
+
 def read(folder, x):
-    reading = load(folder).read(x)
-    return torch.cat([reading.scores, reading.p_relevant])
+    """All numbers that a model says of inputs; rows of cells for a model with columns of all kinds."""
+    model = load(folder)
+    if isinstance(x, list):
+        x = read_rows(x, model.inputs)
+    found = model.predict(x)
+    parts = [found.scores, found.p_relevant]
+    if found.raw is not None:
+        parts += [found.significance, found.sigma]
+    if model.guarantees is not None and model.guarantees.smallest_alpha <= 0.2:
+        parts += list(found.guaranteed(0.2).columns().values())
+    model.card()
+    return torch.cat([torch.as_tensor(part.copy()).double() for part in parts])
 
 
 def places_in(value, path=()):
@@ -135,6 +193,40 @@ def mutate(config, chance):
     return config
 
 
+def spoil_trees(saved, files, config, chance):
+    """Change a file of trees, and write the checksum that it has then."""
+    which = chance.randrange(len(files))
+    data = bytearray(files[which])
+    arrays = [one.end() for one in re.finditer(rb"\$[dl]#L.{8}", data, re.DOTALL)]
+    if chance.random() < 0.5:  # one number of an array, so that the file stays well formed
+        place = chance.choice(arrays) + 4 * chance.randrange(3)
+        data[place : place + 4] = chance.choice(
+            (b"\0" * 4, b"\xff" * 4, b"\x7f\x80\0\0", chance.randbytes(4))
+        )
+        arrays = []
+    for _ in range(chance.choice((1, 1, 2, 5)) if arrays else 0):
+        place = chance.randrange(len(data))
+        change = chance.random()
+        if change < 0.5:
+            data[place] = chance.choice((chance.randrange(256), 0, 127, 128, 255))
+        elif change < 0.6:
+            data[place : place + 8] = chance.choice((0, 1, 2**31 - 1, 2**63 - 1)).to_bytes(8, "big")
+        elif change < 0.7:
+            del data[place : place + chance.choice((1, 4, 100))]
+        elif change < 0.8:
+            data[place:place] = data[place : place + chance.choice((1, 4, 1_000))]
+        elif change < 0.9:
+            data[place:place] = chance.choice((b"[" * 99, b"{}" * 9_999, b"[$Z#L\0\0\0\1\0\0\0\0", b"S"))
+        else:
+            data = data[:place]
+            break
+        data = data or bytearray(b"{")
+    (saved / f"trees-{which}.ubj").write_bytes(data)
+    digests = list(config["trees_sha256"])
+    digests[which] = hashlib.sha256(data).hexdigest()
+    return {**config, "trees_sha256": digests}
+
+
 def value_of(chance):
     return copy.deepcopy(chance.choice(chance.choice((CODE, PLACES, WORDS, NUMBERS, NUMBERS, OTHERS))))
 
@@ -165,15 +257,23 @@ def main(folder, cases, seed):
     warnings.simplefilter("ignore")  # of layers without units, which do not fit the weights anyway
     chance = random.Random(seed)
     torch.manual_seed(seed)
-    models = [tables(), join([tables(method="lsep"), tables(method="lsep")]), pictures(), boosted()]
-    inputs = [torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 1, 16, 16), torch.rand(2, 3)]
+    models = [
+        tables(),
+        join([tables(method="lsep"), tables(method="lsep")]),
+        pictures(),
+        boosted(),
+        described(),
+    ]
+    inputs = [torch.rand(2, 3), torch.rand(2, 3), torch.rand(2, 1, 16, 16), torch.rand(2, 3), ROWS]
     saved, configs, wanted = [], [], []
+    files = {number: model.trees.files for number, model in enumerate(models) if model.trees is not None}
     for number, model in enumerate(models):
         saved.append(model.save(folder / str(number)))
         configs.append(json.loads((saved[-1] / "config.json").read_text()))
         wanted.append(read(saved[-1], inputs[number]))
     events, known = {"written": set(), "else": set()}, set(sys.modules)
-    allowed = [folder / str(number) / "config.json" for number in range(4)]
+    allowed = [folder / str(number) / "config.json" for number in range(len(models))]
+    allowed += [folder / str(number) / f"trees-{one}.ubj" for number in files for one in range(9)]
 
     def watch(event, arguments):
         if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
@@ -183,10 +283,15 @@ def main(folder, cases, seed):
             events["else"].add(event)
 
     sys.addaudithook(watch)
-    counts = {"refused": 0, "checksum": 0, "same": 0, "other": 0, "wrong": [], "slowest": 0.0}
+    counts = {"refused": 0, "checksum": 0, "same": 0, "other": 0, "trees": 0, "wrong": [], "slowest": 0.0}
     for number in range(cases):
-        which = chance.randrange(4)
-        text, knowing = text_of(mutate(configs[which], chance), chance)
+        which = chance.randrange(len(models))
+        forged = saved[which] if which in files and chance.random() < 0.3 else None
+        if forged is not None:
+            counts["trees"] += 1
+            text, knowing = text_of(spoil_trees(saved[which], files[which], configs[which], chance), chance)
+        else:
+            text, knowing = text_of(mutate(configs[which], chance), chance)
         if number < len(ABSURD):
             which, recipe = ABSURD[number]
             config = {**configs[which], "recipe": {**configs[which]["recipe"], **recipe}}
@@ -211,6 +316,9 @@ def main(folder, cases, seed):
                 counts["other"] += 1  # another model, by somebody who can write checksums
             else:
                 counts["wrong"].append(f"{scores} {text[:3_000]}"[:3_500])
+        if forged is not None:
+            for member, file in enumerate(files[saved.index(forged)]):
+                (forged / f"trees-{member}.ubj").write_bytes(file)
         counts["slowest"] = max(counts["slowest"], time.monotonic() - began)
     counts["megabytes"] = peak_megabytes()
     events["imported"] = set(sys.modules) - known

@@ -135,7 +135,7 @@ def least_rows(alpha: float) -> int:
     >>> [least_rows(alpha) for alpha in (0.2, 0.1, 0.05, 0.01)]
     [4, 9, 19, 99]
     """
-    return math.ceil(1.0 / alpha - 1e-9) - 1
+    return math.ceil(min(1.0 / alpha, 1e18) - 1e-9) - 1  # the least float above 0 has no finite inverse
 
 
 def risk_curve(scores: Scores, least: float) -> Curve:

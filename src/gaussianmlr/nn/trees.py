@@ -23,7 +23,7 @@ __all__ = ["MOST_BYTES", "Trees", "indicators", "targets_of", "width_of"]
 MOST_BYTES = 1 << 30  # of all files of a model
 _DEEPEST = 64  # levels of a tree
 _MOST_TREES = 100_000  # of one file; as many rounds as a recipe may ask for
-_AT_ONCE = 1 << 22  # nodes, or cells of indicators, that are held at once
+_AT_ONCE = 1 << 20  # nodes, or cells of indicators, that are held at once
 _FLOATS = npt.NDArray[np.float32]
 _INTS = npt.NDArray[np.int64]
 

@@ -4,6 +4,8 @@ import csv
 import io
 import subprocess
 import sys
+import time
+import zipfile
 
 import numpy as np
 import openpyxl
@@ -16,6 +18,7 @@ from gaussianmlr import DataError, to_ranks
 from gaussianmlr.data import check, read_table
 from gaussianmlr.data.open import find_data
 from gaussianmlr.data.readers.layout import Layout
+from support.memory import peak_of
 
 ORDERS = ["sky > sea", "sea", "sky = sun", ""]
 HEIGHTS, SLOPES = [1.5, 2.5, 0.25, 1234.5], [3, 1, 4, 1]
@@ -414,3 +417,94 @@ def test_the_command(tmp_path):
     )
     assert refused.returncode == 1
     assert "2 of 3 orders hold ','" in refused.stdout
+
+
+_NAMESPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+_STRINGS = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+_MANY = 600_000
+
+
+def _strings(content, before=""):
+    """Shared strings of other content; they are read before any cell."""
+    return {"xl/sharedStrings.xml": f"{before}<sst {_NAMESPACE}>{content}</sst>"}
+
+
+def _rows(content):
+    text = f"<worksheet {_NAMESPACE}><sheetData>{content}</sheetData></worksheet>"
+    return {"xl/worksheets/sheet1.xml": text}
+
+
+def _head(names):
+    cells = [f'<c t="str"><v>{name}</v></c>' for name in names]
+    return f"<row>{''.join(cells)}</row>"
+
+
+_TENFOLD = [(level, f"&a{level - 1};" * 10) for level in range(1, 10)]
+_ENTITIES = '<!ENTITY a0 "a">' + "".join(f"<!ENTITY a{level} '{text}'>" for level, text in _TENFOLD)
+_FAR = "lies beyond 1,048,576 rows, 16,384 columns, or as many cells"
+BOMBS = {
+    "empty strings": (lambda: _strings("<si/>" * _MANY), "many more or longer tags"),
+    "attributes": (
+        lambda: _rows("<row " + " ".join(f'a{place}=""' for place in range(_MANY)) + "/>"),
+        "many more or longer tags",
+    ),
+    "empty cells": (lambda: _rows(f"<row>{'<c/>' * _MANY}</row>"), "many more or longer tags"),
+    "a far row": (lambda: _rows('<row r="99999999999"><c r="A9"><v>1</v></c></row>'), f"row 1048577 {_FAR}"),
+    "a far column": (lambda: _rows('<row><c r="ZZZ9"/></row>' * 9_999), f"row 1 {_FAR}"),
+    "a wide header": (lambda: _rows(_head(range(9_999)) + "<row><c><v>1</v></c></row>" * 999), _FAR),
+    "entities in entities": (
+        lambda: _strings("<si><t>&a9;</t></si>", f"<!DOCTYPE sst [{_ENTITIES}]>"),
+        "cannot be read as Excel",
+    ),
+    "an external entity": (
+        lambda: _strings("<si><t>&a;</t></si>", '<!DOCTYPE sst [<!ENTITY a SYSTEM "file:///etc/passwd">]>'),
+        "cannot be read as Excel",
+    ),
+    "a sheet that is many": (
+        lambda: _rows("<row/>" * 30_000) | {"xl/workbook.xml": _sheets(999)},
+        "many more or longer tags",
+    ),
+}
+
+
+def _sheets(number):
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    each = "".join(f'<sheet name="s{one}" sheetId="{one}" r:id="rId1"/>' for one in range(1, number))
+    return f'<workbook {_NAMESPACE} xmlns:r="{relation}"><sheets>{each}</sheets></workbook>'
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_excel_files_cost_what_they_hold(tmp_path, name):
+    """Files of some kilobytes that would take minutes, or gigabytes, to read as they say."""
+    make, message = BOMBS[name]
+    whole, bomb, others = save_excel(tmp_path / "whole.xlsx", rows_of(frame())), tmp_path / "t.xlsx", make()
+    assert_read(read_table(whole))
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as target:
+        for part in {*source.namelist(), *others}:
+            text = others[part] if part in others else source.read(part).decode()
+            if part == "[Content_Types].xml" and "xl/sharedStrings.xml" in others:
+                more = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{_STRINGS}"/></Types>'
+                text = text.replace("</Types>", more)
+            target.writestr(part, text)
+
+    def read():
+        began = time.process_time()
+        with pytest.raises(DataError, match=message) as caught:
+            read_table(bomb)
+        assert time.process_time() - began < 30
+        assert "\n" not in str(caught.value)
+
+    assert peak_of(read) < 400
+
+
+def test_a_sparse_sheet_with_formulas_that_were_not_computed(tmp_path):
+    """Empty cells are told from formulas without a value, also far down."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in [["a", "b", "ranking"], *([number, None, "sky > sea"] for number in range(200))]:
+        book.active.append(row)
+    book.active["B150"] = "=A150+1"
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(DataError, match=r"cell B150 holds the formula '=A150\+1' without a value"):
+        read_table(tmp_path / "t.xlsx")
