@@ -68,10 +68,31 @@ def test_kinds(values, expected):
     assert kind(*values) == expected
 
 
-@pytest.mark.parametrize("text", ["3/4/2024", "03.04.24", "31-12-2024", "2024/12/31"])
-def test_dates_that_are_not_iso_are_not_guessed(text):
+@pytest.mark.parametrize("text", ["3/4/2024", "03.04.24", "31-12-2024", "31/12/2024 10:00"])
+def test_dates_of_two_readings_are_not_guessed(text):
     with pytest.raises(DataError, match="may be read in two ways"):
         kind(text, text)
+
+
+@pytest.mark.parametrize("text", ["31.12.2024", "2024/12/31", "2024.12.31"])
+def test_dates_of_one_reading_are_read(text):
+    assert kind(text, "na") == "date"
+    assert date_of(text) == date_of("2024-12-31")
+    assert date_of(f"{text} 06:00") == date_of("2024-12-31") + 0.25
+    for wrong in ("31.02.2024", "2024/13/01", "2024/12.31", "1.2.24"):
+        with pytest.raises(ValueError):  # noqa: PT011
+            date_of(wrong)
+
+
+@pytest.mark.parametrize("text", ["12%", "12.5 %", "€ 1.234,50", "98,766.80 €", "$5", "-3 %", "£1 000"])
+def test_numbers_with_a_sign_are_no_categories(text):
+    with pytest.raises(DataError, match="holds numbers with a sign, such as .*; write the numbers alone"):
+        kind(text, "7%", "red")
+
+
+@pytest.mark.parametrize("text", ["36 months", "5th", "%", "$", "A4", "10-20 %"])
+def test_texts_with_numbers_are_categories(text):
+    assert kind(text, "other") == "category"
 
 
 def test_dates_count_days_as_pandas_does():

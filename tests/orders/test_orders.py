@@ -330,3 +330,12 @@ def test_every_unknown_label_has_a_question_mark():
         assert g.to_ranks([text], ["sky", "sun", "sea"]).ranks.tolist() == [[1, -1, -1]]
     with pytest.raises(DataError, match="'>' behind '\\?'"):
         g.to_ranks(["sky ? sun > sea"])
+
+
+def test_orders_written_the_other_way_round_are_refused():
+    texts = ["sea < sky", "sun < sky < sea", "sky", "sun < sea", "sea < sky"]
+    with pytest.raises(DataError, match="4 of 5 orders hold '<'.*write 'sky > sea', the most significant"):
+        g.to_ranks(texts)
+    with pytest.raises(DataError, match="order_separator is '<'"):
+        g.to_ranks(texts, order_separator="<")
+    assert g.to_ranks(["x<1 > y", "y", "x<1"]).labels == ("x<1", "y")

@@ -29,8 +29,16 @@ Kind = Literal["number", "boolean", "category", "date"]
 KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date")
 _GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "-", "?"})
 _TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
-_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII)
-_OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}([ T].*)?", re.ASCII)  # 12.5.2024, 3/4/24
+_TIME = r"(?P<time>[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?"
+_DATES = (  # a year in front is followed by the month; a day with points comes before the month
+    re.compile(r"(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d\d)(?P=sign)(?P<day>\d\d)" + _TIME, re.ASCII),
+    re.compile(r"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})" + _TIME, re.ASCII),
+)
+_OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}([ T].*)?", re.ASCII)  # 3/4/2024, 03.04.24
+_CURRENCY = "€$£¥₹"
+_MARKED = re.compile(  # $1,234.50 or 12 %
+    rf"(?P<before>[{_CURRENCY}]?)\s*[+-]?\d[\d.,' ]*(?P<after>\s*[%{_CURRENCY}]?)", re.ASCII
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MANY = 50  # a column with more distinct texts than this, and than half its rows, is free text
 
@@ -141,11 +149,15 @@ def date_of(value: Any) -> float:
     --------
     >>> date_of("1970-01-03"), date_of("1970-01-01T12:00:00Z"), date_of(date(1971, 1, 1))
     (2.0, 0.5, 365.0)
+    >>> date_of("1970/01/03"), date_of("3.1.1970")
+    (2.0, 2.0)
     """
     if isinstance(value, str):
-        if not _ISO.fullmatch(value.strip()):
+        found = next((found for one in _DATES if (found := one.fullmatch(value.strip()))), None)
+        if found is None:
             raise ValueError(value)
-        value = datetime.fromisoformat(value.strip())
+        year, month, day = found["year"], int(found["month"]), int(found["day"])
+        value = datetime.fromisoformat(f"{year}-{month:02}-{day:02}{found['time'] or ''}")
     elif isinstance(value, np.datetime64):
         return float((value - np.datetime64(0, "s")) / np.timedelta64(1, "D"))
     elif not isinstance(value, datetime):
@@ -190,7 +202,7 @@ def kind_of(cells: Cells) -> Kind | Literal["text"]:
     Raises
     ------
     DataError
-        For dates whose day and month cannot be told apart.
+        For dates whose day and month cannot be told apart, and numbers with a sign of percent or currency.
 
     Examples
     --------
@@ -221,7 +233,17 @@ def kind_of(cells: Cells) -> Kind | Literal["text"]:
         raise DataError(
             f"holds dates such as {shown}, which may be read in two ways; write them as 2024-12-31"
         )
+    marked = [isinstance(one, str) and _is_marked(one) for one in cells.values]
+    if share(marked) >= 0.5:
+        shown = shorten(cells.values[marked.index(True)])
+        raise DataError(f"holds numbers with a sign, such as {shown}; write the numbers alone")
     return "text" if len(cells.values) > _MANY and 2 * len(cells.values) > rows else "category"
+
+
+def _is_marked(text: str) -> bool:
+    """Whether a text is a number with a sign of percent or currency."""
+    found = _MARKED.fullmatch(text.strip())
+    return found is not None and bool(found["before"] or found["after"].strip())
 
 
 def _is_truth(value: Any) -> bool:

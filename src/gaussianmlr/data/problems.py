@@ -10,6 +10,7 @@ from typing import Literal
 from gaussianmlr.errors import SHOWN_ROWS, DataError, summarised
 
 Severity = Literal["error", "warning"]
+SHOWN_NAMES = 3  # of labels with one problem
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,14 @@ class Problems(list[Problem]):
 
 
 def summary(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems with those of many rows that are equal but for the row and the value made one.
+    """Problems with those of many rows that are equal but for the row and the value made one, as are equal
+    ones of many labels.
 
     Examples
     --------
+    >>> labels = [Problem("label", f"label {label!r}", "never applies") for label in "abcde"]
+    >>> print(*summary(labels))
+    labels 'a', 'b', 'c' and 2 more: never applies
     >>> rows = [Problem("feature", f"row {row}", "'?' in column 'age'; expected 1") for row in range(9)]
     >>> print(*summary(rows))
     rows 0, 1, 2 and 6 more: '?' in column 'age'; expected 1
@@ -89,6 +94,18 @@ def summary(problems: Iterable[Problem]) -> list[Problem]:
             first, *others = (alike[place][0] for place in line.places)
             if others:
                 found[first] = replace(given[first], where=line.where)
+            for other in others:
+                del found[other]
+    labels: dict[tuple[str, str, Severity], list[int]] = {}
+    for number, problem in enumerate(given):
+        if problem.where.startswith("label "):
+            labels.setdefault((problem.kind, problem.message, problem.severity), []).append(number)
+    for first, *others in labels.values():
+        if others:
+            named = [given[place].where.removeprefix("label ") for place in (first, *others)]
+            more = f" and {len(named) - SHOWN_NAMES} more" if len(named) > SHOWN_NAMES else ""
+            where = f"labels {', '.join(named[:SHOWN_NAMES])}{more}"
+            found[first] = replace(given[first], where=where)
             for other in others:
                 del found[other]
     return list(found.values())

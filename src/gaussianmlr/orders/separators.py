@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from gaussianmlr.errors import DataError, shorten
 
-_SEPARATORS = (",", ";", "|", "/", "\n", "\t")
+_LESS = "<"  # the other way round: the most significant label last
+_SEPARATORS = (",", ";", "|", "/", _LESS, "\n", "\t")
 
 
 class Meant(NamedTuple):
@@ -21,7 +22,7 @@ class Meant(NamedTuple):
 
 def check_separator(separator: str | None) -> None:
     """Refuse separators of labels that already mean something else."""
-    if separator is not None and (not separator or any(mark in separator for mark in '=?"')):
+    if separator is not None and (not separator or any(mark in separator for mark in '<=?"')):
         raise DataError(
             f"order_separator is {separator!r}; expected what stands between labels, such as ',' or ';'"
         )
@@ -95,8 +96,13 @@ def refusal(meant: Meant, text: object, total: int) -> str:
     ('=' for ties), or give order_separator=',' (--order-separator ','); a label that holds ',' is written in
     quotes or listed in labels
     """
-    sign = repr(meant.separator)
-    example = " > ".join(_pieces(str(text), meant.separator)[:4])
+    sign, pieces = repr(meant.separator), _pieces(str(text), meant.separator)[:4]
+    if meant.separator == _LESS:
+        return (
+            f"{meant.orders} of {total} orders hold {sign}, such as {shorten(text)} in row {meant.row}; write "
+            f"{shorten(' > '.join(reversed(pieces)))}, the most significant label first"
+        )
+    example = " > ".join(pieces)
     return (
         f"{meant.orders} of {total} orders hold {sign}, such as {shorten(text)} in row {meant.row}, and "
         f"would be one label each; write {shorten(example)} ('=' for ties), or give order_separator={sign} "

@@ -508,3 +508,16 @@ def test_a_sparse_sheet_with_formulas_that_were_not_computed(tmp_path):
     book.save(tmp_path / "t.xlsx")
     with pytest.raises(DataError, match=r"cell B150 holds the formula '=A150\+1' without a value"):
         read_table(tmp_path / "t.xlsx")
+
+
+def test_stars_are_questioned(tmp_path):
+    path = tmp_path / "stars.csv"
+    path.write_text("x,label:jazz,label:rock\n1,5,2\n2,1,4\n3,3,3\n")
+    (note,) = read_table(path).notes
+    assert "every label applies to every instance" in note and "--threshold 2" in note
+    assert not read_table(path, threshold=2).notes
+    path.write_text("x,label:jazz,label:rock\n1,1,2\n2,2,1\n3,2,1\n")
+    found = check(path)
+    (question,) = (str(one) for one in found.warnings if "positions" in one.message)
+    assert question not in found.notes  # said once
+    assert "labels 'jazz', 'rock': applies to every instance" in str(found)

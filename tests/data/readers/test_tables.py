@@ -166,8 +166,8 @@ def test_rankers_need_ids_and_ids_alone_must_differ():
             ],
         ),
         (
-            "x,ranking\n3.4.2024,sky\n5.4.2024,sky\n",
-            ["column 'x': holds dates such as '3.4.2024', which may be read in two ways", "2024-12-31"],
+            "x,ranking\n3/4/2024,sky\n5/4/2024,sky\n",
+            ["column 'x': holds dates such as '3/4/2024', which may be read in two ways", "2024-12-31"],
         ),
         (
             "x,ranking\n2024-01-05,sky\n2024-02-30,sky\n",

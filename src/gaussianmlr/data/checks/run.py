@@ -124,11 +124,14 @@ def check(
         if labels is None and kind in ("table", "images"):
             check_slips(data, problems)
         _check_splits(data, problems)
+    said = set(map(str, problems))
     return Report(
         path=str(given),
         kind=kind,
         problems=tuple(problems),
-        notes=(*notes, *(problems.notes if data is None else data.notes)),
+        notes=tuple(
+            note for note in (*notes, *(problems.notes if data is None else data.notes)) if note not in said
+        ),
         statistics={} if data is None else _statistics(data),
         data=data,
     )

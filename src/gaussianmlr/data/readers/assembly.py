@@ -15,7 +15,7 @@ from gaussianmlr.data.columns import Column, Encoding
 from gaussianmlr.data.dataset import FloatArray, IntArray
 from gaussianmlr.data.matrices import Read, read_column
 from gaussianmlr.data.problems import Problems
-from gaussianmlr.data.readers.grades import Grading, like_positions, question_positions
+from gaussianmlr.data.readers.grades import Grading, like_positions, question_grades, question_positions
 from gaussianmlr.data.readers.parts import Columns
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import to_ranks
@@ -133,8 +133,9 @@ def _label_orders(
             notes.refuse("order", row, message)
     if good.any():
         ranks[good] = grading.ranks(values[good])
-        if questionable and not grading.positions and grading.threshold is None:
-            question_positions(values[good], notes.problems)
+        if not grading.positions and grading.threshold is None:
+            question = question_positions if questionable else question_grades
+            question(values[good], notes.problems)
     return ranks, labels
 
 

@@ -81,3 +81,12 @@ def question_positions(values: FloatArray, problems: Problems) -> None:
     if (values > 0).all():  # as ranks, every label would apply to every instance
         problems.add("order", "label columns", message, "warning")
     problems.notes.append(f"label columns: {message}")
+
+
+def question_grades(values: FloatArray, problems: Problems) -> None:
+    """Ask whether the numbers of label columns are grades, if by them every label applies everywhere."""
+    if len(values) > 1 and values.shape[1] > 1 and (values > 0).all():
+        problems.notes.append(
+            "label columns: every number is above 0, so every label applies to every instance; if they are "
+            "grades, such as stars, say threshold=2 (--threshold 2): labels with more than 2 apply"
+        )
