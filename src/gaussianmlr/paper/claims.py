@@ -301,14 +301,16 @@ def _follows(court: Court) -> Claim:
             straight = _range(one["raw"]["linearity"] for one in theirs.values())
             lines.append(f"{what}: Pearson's correlation {straight}.")
     scale = "jnd" if all("jnd" in probe for probe in probes.values()) else "canonical"
-    straight = all(probe[scale]["linearity"] >= STRAIGHT for probe in probes.values())
+    is_straight = all(probe[scale]["linearity"] >= STRAIGHT for probe in probes.values())
     monotone = all(probe[scale]["monotonicity"] >= MONOTONE for probe in probes.values())
     read_off = "scale of just noticeable differences" if scale == "jnd" else "canonical gauge"
     lines.append(
         f"Rule: confirmed from {STRAIGHT} (Pearson) on every set; in part from {MONOTONE} (Spearman), "
         f"where scores follow but bend. Read off the {read_off}."
     )
-    return Claim(title, said, "confirmed" if straight else "in part" if monotone else "refuted", tuple(lines))
+    return Claim(
+        title, said, "confirmed" if is_straight else "in part" if monotone else "refuted", tuple(lines)
+    )
 
 
 def _constant(court: Court) -> Claim:
@@ -364,7 +366,8 @@ def _variance(court: Court) -> Claim:
 def _weak_learns_nothing(court: Court) -> Claim:
     title = "Weak learns almost nothing of the significance"
     said = "Weak methods learn almost no useful information about the significance of positives."
-    lines, found = [], []
+    lines: list[str] = []
+    found: list[float] = []
     for method in ("crpc", "lsep", "gmlr"):
         probes = court.probes(method, "weak")
         each = {name: probe[probe["shown"]]["monotonicity"] for name, probe in probes.items()}

@@ -127,8 +127,8 @@ def write_rates(places: Places, preset: Preset) -> Path:
     lines = [
         "# Rates, on validation images",
         "",
-        f"Preset `{preset}`, percent, seed 0, strong. Every method had the same rates and images on two sets; "
-        "no test image is involved. Bold: the best tau-b of a method on a set.",
+        f"Preset `{preset}`, percent, seed 0, strong. Every method had the same rates and images on two "
+        "sets; no test image is involved. Bold: the best tau-b of a method on a set.",
     ]
     cells = trials(preset)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
