@@ -37,6 +37,11 @@ class Places:
         return self.results / "cells"
 
     @property
+    def submissions(self) -> Path:
+        """The folder of the rows that others add to the leaderboard."""
+        return self.results / "submissions"
+
+    @property
     def frozen(self) -> Path:
         """The recipes that were frozen before the test images were looked at."""
         return self.results / "frozen.json"

@@ -78,7 +78,7 @@ def run_cell(
     if is_landed(cell, places.cells, with_values=with_values):
         return "there"
     frozen = check_frozen(cell, places.frozen) if cell.dataset == TESTED else None
-    with alone(_lock_of(places.run(cell))) as first:
+    with alone(lock_of(places.run(cell))) as first:
         if not first:
             return "busy"
         if is_landed(cell, places.cells, with_values=with_values):  # the other process has just finished
@@ -209,15 +209,15 @@ def _tidy(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _lock_of(folder: Path) -> Path:
+def lock_of(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.lock")
 
 
 def is_busy(cell: Cell, places: Places) -> bool:
     """Whether a process is running a cell."""
-    if not _lock_of(places.run(cell)).exists():
+    if not lock_of(places.run(cell)).exists():
         return False
-    with alone(_lock_of(places.run(cell))) as first:
+    with alone(lock_of(places.run(cell))) as first:
         return not first
 
 

@@ -199,8 +199,9 @@ def _values_notes(rows: Sequence[Row], evidence: Evidence) -> Iterable[str]:
     if bare:
         ran = sum(row.ours is not None for row in rows)
         yield (
-            f"{len(bare)} of the {ran} rows that ran are from before cells kept per-instance values: they "
-            "have no interval, and - instead of F1 per instance (F1 inst.) and tau-b among positives (tau-b pos.)."
+            f"{len(bare)} of the {ran} rows that ran are from before cells kept per-instance values: "
+            "they have no interval, and - instead of "
+            "F1 per instance (F1 inst.) and tau-b of positives (tau-b pos.)."
         )
     yield (
         "F1 counts over all instances and labels (micro); F1 inst. is the mean over instances. The paper "

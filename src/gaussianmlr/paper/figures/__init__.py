@@ -31,6 +31,8 @@ def write_figures(
     preset: Preset,
     folder: Path,
     sources: Sources,
+    *,
+    safe_colours: bool = False,
 ) -> list[Path]:
     """Draw figures of the finished cells, and return the files.
 
@@ -46,6 +48,8 @@ def write_figures(
         Folder of the figures.
     sources : Sources
         Digits and pictures shown on the figures.
+    safe_colours : bool
+        Whether bars have colours for colour-blind readers, instead of the paper's green and red.
     """
-    studio = Studio(landed, preset, folder, sources)
+    studio = Studio(landed, preset, folder, sources, safe_colours)
     return [file for name in names for file in _DRAWN[name].draw(studio)]

@@ -13,8 +13,8 @@ from gaussianmlr.plots.critical import CriticalDifferenceDisplay
 __all__ = ["draw"]
 
 ABOUT = (
-    "Mean rank of each method (1: the best) over the sets of Ranked MNIST that all methods of the row ran on, "
-    "the critical difference of Nemenyi at 0.05, and the p-value of Friedman's test that all methods are alike."
+    "Mean rank of each method (1: the best) over the sets of Ranked MNIST that all of its row ran on, "
+    "the critical difference of Nemenyi at 0.05, and the p-value of Friedman's test that all are alike."
 )
 
 

@@ -44,6 +44,7 @@ class Studio:
     preset: Preset
     folder: Path
     sources: Sources
+    safe_colours: bool = False
 
     @property
     def small(self) -> bool:
