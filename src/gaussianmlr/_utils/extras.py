@@ -11,6 +11,7 @@ __all__ = ["require"]
 _EXTRAS = {
     "PIL": "images",
     "fastapi": "pages",
+    "huggingface_hub": "hub",
     "jinja2": "report",
     "kornia": "images",
     "matplotlib": "plots",
@@ -28,6 +29,7 @@ _EXTRAS = {
 }
 _DISTRIBUTIONS = {
     "PIL": "pillow",
+    "huggingface_hub": "huggingface-hub",
     "python_multipart": "python-multipart",
     "prometheus_client": "prometheus-client",
     "xgboost": "xgboost-cpu",

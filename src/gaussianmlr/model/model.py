@@ -15,19 +15,18 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from gaussianmlr._utils import trust
-from gaussianmlr._utils.display import NAMES
 from gaussianmlr._utils.files import aside, write_text
 from gaussianmlr._utils.leftovers import sweep
 from gaussianmlr._utils.provenance import versions
 from gaussianmlr._utils.strict_json import read_json
 from gaussianmlr._utils.threads import threads_for
-from gaussianmlr._version import __version__
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import as_input, as_tensor
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method, Reading, make
 from gaussianmlr.methods import register as register_method
 from gaussianmlr.model.calibration import Calibration
+from gaussianmlr.model.card import model_card
 from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
 from gaussianmlr.model.guarantees import Conformal, temperatures_of
 from gaussianmlr.model.network import build, built_of
@@ -183,7 +182,7 @@ class Model:
         outputs: dict[str, Tensor] = self.network(x.double() if kind == torch.float64 else as_input(x))
         return outputs
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+    def save(self, path: str | Path, *, overwrite: bool = False, data: str = "", use: str = "") -> Path:
         """Write the model to a folder, which appears complete or not at all.
 
         Parameters
@@ -192,6 +191,8 @@ class Model:
             The folder. An existing one is refused, or replaced by `overwrite` if it holds a model.
         overwrite : bool
             Whether an existing model may be replaced.
+        data, use : str
+            Texts for the model card: what the model was trained on, and what it is for.
         """
         final = Path(path)
         sweep(final.parent)  # restores a model that a dead process had moved aside
@@ -203,6 +204,7 @@ class Model:
             with aside(final, replace=overwrite) as part:
                 part.mkdir()
                 self._write(part)
+                write_text(part / _CARD, self.card(data=data, use=use))
         except (OSError, SafetensorError) as error:  # the latter if the disk is full
             reason = getattr(error, "strerror", None) or error
             raise DataError(f"cannot write the model to {final}: {reason}") from None
@@ -234,41 +236,64 @@ class Model:
             write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
             config = read_json(folder / CONFIG)
             config["config_sha256"] = digest_of(config)
-        write_text(folder / _CARD, self.card())
 
-    def card(self) -> str:
-        """A short model card, as Markdown."""
-        parameters = sum(parameter.numel() for parameter in self.network.parameters())
-        metrics = self.about.get("metrics", {})
-        more = " ..." if len(self.labels) > 30 else ""
-        lines = [
-            f"# {self.method.name} ({self.method.supervision}) on {self._made_of()}",
-            "",
-            f"A multi-label ranking model of gaussianmlr {__version__}, {parameters:,} parameters.",
-            "",
-            f"- Labels ({len(self.labels)}): {', '.join(self.labels[:30])}{more}",
-            f"- Inputs: {json.dumps(self.inputs, ensure_ascii=False)}",
-            f"- Training instances seen: {self.about.get('images', 'unknown')}",
-        ]
-        if self.calibration is not None:
-            one, other = self.calibration.relevance, self.calibration.pairs
-            lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
-        if self.conformal is not None:
-            lines.append(f"- Guarantees: calibrated on {self.conformal.rows:,} rows")
-        if metrics:
-            where = self.about.get("measured_on", "validation")
-            lines += ["", f"Measured on {where} data, in percent:", "", "| metric | value |", "| --- | --- |"]
-            lines += [f"| {NAMES.get(name, name)} | {100 * value:.2f} |" for name, value in metrics.items()]
-        ending = f"Load it with `gaussianmlr.load(FOLDER)`; the recipe is in `{CONFIG}`."
-        return "\n".join([*lines, "", ending, ""])
+    def card(self, *, data: str = "", use: str = "") -> str:
+        """The model card, as Markdown, see `model.card.model_card`."""
+        return model_card(self, data=data, use=use)
+
+    def save_pretrained(self, path: str | Path, *, data: str = "", use: str = "") -> Path:
+        """`save` by the name that the Hugging Face Hub has for it; another model in the folder is replaced.
+
+        Parameters
+        ----------
+        path : path-like
+            The folder.
+        data, use : str
+            Texts for the model card: what the model was trained on, and what it is for.
+        """
+        return self.save(path, overwrite=True, data=data, use=use)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, **options: Any) -> Model:
+        """`load` for a folder, or for a name on the Hugging Face Hub (extra `hub`).
+
+        Parameters
+        ----------
+        name : path-like
+            A folder, or ``"user/model"``.
+        **options
+            ``register`` as in `load`; ``revision``, ``cache_dir``, ``force_download``, ``local_files_only``
+            and ``token`` as the Hub has them.
+        """
+        from gaussianmlr.model.hub import OnHub
+
+        return OnHub.from_pretrained(name, **options).model
+
+    def push_to_hub(self, name: str, *, data: str = "", use: str = "", **options: Any) -> str:
+        """Upload the model and its card to the Hugging Face Hub (extra `hub`), and return the address.
+
+        Parameters
+        ----------
+        name : str
+            ``"user/model"``.
+        data, use : str
+            Texts for the model card.
+        **options
+            ``private``, ``token``, ``branch``, ``commit_message`` and others of `ModelHubMixin.push_to_hub`.
+        """
+        from gaussianmlr.model.hub import OnHub
+
+        return OnHub(self).push_to_hub(name, model_card_kwargs={"data": data, "use": use}, **options)
 
     def __repr__(self) -> str:
         return (
-            f"Model({self.method.name} {self.method.supervision}, {self._made_of()}, "
+            f"Model({self.method.name} {self.method.supervision}, {self.made_of}, "
             f"{len(self.labels)} labels, {self.inputs.get('kind', 'unknown')} inputs)"
         )
 
-    def _made_of(self) -> str:
+    @property
+    def made_of(self) -> str:
+        """Backbone, trees, or both."""
         return built_of(self.recipe.backbone, self.kind)
 
 
