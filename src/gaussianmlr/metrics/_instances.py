@@ -141,6 +141,19 @@ def compare(values: Tensor, ranks: Tensor, among: Tensor) -> PairCounts:
     return PairCounts(ordered, concordant, discordant)
 
 
+def ordered_pairs(ranks: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Every truly ordered pair of known labels as (row, upper, lower), block by block, sorted.
+
+    The upper label is a positive, so time is proportional to P * K and memory is bounded.
+    """
+    row, label = (ranks > 0).nonzero(as_tuple=True)
+    step = max(1, COMPARISONS // max(1, ranks.shape[1]))
+    for rows, uppers in zip(torch.split(row, step), torch.split(label, step)):
+        others = ranks[rows]
+        place, lower = ((others < ranks[rows, uppers, None]) & (others >= 0)).nonzero(as_tuple=True)
+        yield rows[place], uppers[place], lower
+
+
 def blocks(batch: Batch) -> Iterator[Instances]:
     """Blocks of instances, so that memory does not grow with N; one empty block for N = 0."""
     rows = max(1, BLOCK // batch.ranks.shape[1])

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.metrics._inputs import Input, Result, as_tensor, give, ratio, read_ranks
-from gaussianmlr.metrics._instances import BLOCK
+from gaussianmlr.metrics._instances import BLOCK, ordered_pairs
+from gaussianmlr.normal import Significance
+from gaussianmlr.normal.tails import single_or_better
 
 
 class Reliability(NamedTuple):
@@ -27,16 +29,18 @@ class Reliability(NamedTuple):
     """Number of probabilities per bin; ``counts > 0`` masks empty bins."""
 
 
-def reliability(probabilities: Input, ranks: Input, *, bins: int = 15) -> Reliability:
+def reliability(probabilities: Input | Significance, ranks: Input, *, bins: int = 15) -> Reliability:
     r"""Compare probabilities with observed frequencies, in bins of equal width.
 
     Parameters
     ----------
-    probabilities : array or tensor [N, K] or [N, K, K]
+    probabilities : array or tensor [N, K] or [N, K, K], or Significance
         Shape [N, K]: the probability that a label is relevant, compared with its relevance.
         Shape [N, K, K]: the probability that label u is above label v, compared with the true
         order; every truly ordered pair counts in both directions, once as true and once as
-        false. Tied and unknown labels form no pairs.
+        false. Tied and unknown labels form no pairs. A `normal.Significance` (mu, sigma), both
+        [N, K], stands for the pairs of its `normal.p_above`, of which only the ordered ones are computed:
+        the cost is that of P * K instead of K^2.
     ranks : array or tensor [N, K]
         The true ranks: 0 = irrelevant, larger = more significant, -1 = unknown.
     bins : int
@@ -63,7 +67,7 @@ def reliability(probabilities: Input, ranks: Input, *, bins: int = 15) -> Reliab
     return Reliability(*(give(part, home) for part in parts))
 
 
-def ece(probabilities: Input, ranks: Input, *, bins: int = 15) -> Result:
+def ece(probabilities: Input | Significance, ranks: Input, *, bins: int = 15) -> Result:
     r"""Expected calibration error: the mean gap between probabilities and observed frequencies.
 
     .. math:: \sum_b \frac{n_b}{n} \left| \text{observed}_b - \text{predicted}_b \right|
@@ -104,7 +108,7 @@ class Abstention(NamedTuple):
     """Number of comparisons; ``counts > 0`` masks points without any."""
 
 
-def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -> Abstention:
+def abstention(p_above: Input | Significance, ranks: Input, confidences: Input | None = None) -> Abstention:
     r"""Coverage against accuracy of partial orders at rising confidence.
 
     At confidence c the model compares u and v if the probability that one is above the other is at least c
@@ -117,8 +121,8 @@ def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -
 
     Parameters
     ----------
-    p_above : array or tensor [N, K, K]
-        Probability that label u is above label v.
+    p_above : array or tensor [N, K, K], or Significance
+        Probability that label u is above label v; or the significances that give it, as in `reliability`.
     ranks : array or tensor [N, K]
         The true ranks: 0 = irrelevant, larger = more significant, -1 = unknown.
     confidences : array or tensor [C], optional
@@ -138,10 +142,11 @@ def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -
     """
     table, order, home = _read(p_above, ranks, pairs=True)
     steps, _ = as_tensor(np.linspace(0.5, 0.99, 50) if confidences is None else confidences, "confidences")
-    steps = steps.double().to(table.device)
+    device = order.device
+    steps = steps.double().to(device)
     if steps.ndim != 1 or not bool(((steps >= 0.5) & (steps <= 1.0)).all()):
         raise DataError(f"expected a vector of confidences from 0.5 to 1, got {shorten(confidences)}")
-    made = torch.zeros(2, len(steps), dtype=torch.int64, device=table.device)
+    made = torch.zeros(2, len(steps), dtype=torch.int64, device=device)
     total = 0
     for said, came in _outcomes(table, order):
         claims = said[said > 0.5].sort().values
@@ -149,20 +154,21 @@ def abstention(p_above: Input, ranks: Input, confidences: Input | None = None) -
         made[right] += len(claims) - torch.searchsorted(claims, steps)
         total += len(said)
     counts = made.sum(0)
-    pairs = torch.tensor(
-        total / 2.0, dtype=torch.float64, device=table.device
-    )  # each pair counts in both directions
+    # each pair counts in both directions
+    pairs = torch.tensor(total / 2.0, dtype=torch.float64, device=device)
     parts = (steps, ratio(counts.double(), pairs), ratio(made[1].double(), counts.double()), counts)
     return Abstention(*(give(part, home) for part in parts))
 
 
-def _bin(probabilities: Input, ranks: Input, bins: int) -> tuple[Tensor, Tensor, torch.device | None]:
+def _bin(
+    probabilities: Input | Significance, ranks: Input, bins: int
+) -> tuple[Tensor, Tensor, torch.device | None]:
     """The edges, and per bin the count, the sum of probabilities and the number of true outcomes."""
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise DataError(f"expected bins to be a number from 1 up, got {bins!r}")
     table, order, home = _read(probabilities, ranks)
-    edges = torch.from_numpy(np.linspace(0.0, 1.0, bins + 1)).to(table.device)
-    sums = torch.zeros(3, bins, dtype=torch.float64, device=table.device)
+    edges = torch.from_numpy(np.linspace(0.0, 1.0, bins + 1)).to(order.device)
+    sums = torch.zeros(3, bins, dtype=torch.float64, device=order.device)
     for said, came in _outcomes(table, order):
         weights = torch.stack([torch.ones_like(said), said, came])
         sums.index_add_(1, torch.bucketize(said, edges[1:-1]), weights)
@@ -170,13 +176,22 @@ def _bin(probabilities: Input, ranks: Input, bins: int) -> tuple[Tensor, Tensor,
 
 
 def _read(
-    probabilities: Input, ranks: Input, *, pairs: bool = False
-) -> tuple[Tensor, Tensor, torch.device | None]:
+    probabilities: Input | Significance, ranks: Input, *, pairs: bool = False
+) -> tuple[Tensor | Significance, Tensor, torch.device | None]:
     """Checked probabilities and ranks on one device; with `pairs`, only of shape [N, K, K]."""
-    table, home = as_tensor(probabilities, "probabilities")
     order, other_home = read_ranks(ranks)
-    order = order.to(table.device)
     count, labels = order.shape
+    if isinstance(probabilities, Significance):
+        (mu, home), (sigma, _) = (as_tensor(part, "significances") for part in probabilities)
+        if mu.shape != order.shape or sigma.shape != order.shape:
+            raise DataError(
+                f"expected mu and sigma of the ranks' shape {list(order.shape)}, "
+                f"got {list(mu.shape)} and {list(sigma.shape)}"
+            )
+        found = Significance(single_or_better(mu), single_or_better(sigma))
+        return found, order.to(mu.device), home or other_home
+    table, home = as_tensor(probabilities, "probabilities")
+    order = order.to(table.device)
     wanted = [(count, labels, labels)] if pairs else [(count, labels), (count, labels, labels)]
     if table.shape not in wanted:
         shapes = " or ".join(str(list(shape)) for shape in wanted)
@@ -187,19 +202,28 @@ def _read(
     return table, order, home or other_home
 
 
-def _outcomes(table: Tensor, ranks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _outcomes(table: Tensor | Significance, ranks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Probabilities and outcomes, block by block."""
-    rows = max(1, BLOCK // max(1, table[:1].numel()))
-    for part, order in zip(torch.split(table, rows), torch.split(ranks, rows)):
-        said = part.double()
-        if table.ndim == 2:
+    if isinstance(table, Tensor) and table.ndim == 2:
+        rows = max(1, BLOCK // max(1, table[:1].numel()))
+        for part, order in zip(torch.split(table, rows), torch.split(ranks, rows)):
             counts = order >= 0
-            yield said[counts], (order > 0)[counts].double()
-            continue
-        above = (order[:, :, None] > order[:, None, :]) & (order[:, None, :] >= 0)
-        yield said[above], torch.ones_like(said[above])
-        below = above.transpose(1, 2)
-        yield said[below], torch.zeros_like(said[below])
+            yield part.double()[counts], (order > 0)[counts].double()
+        return
+    for row, upper, lower in ordered_pairs(ranks):
+        for first, second, came in ((upper, lower, torch.ones), (lower, upper, torch.zeros)):
+            said = (
+                table[row, first, second] if isinstance(table, Tensor) else _chance(table, row, first, second)
+            ).double()
+            yield said, came(len(said), dtype=torch.float64, device=said.device)
+
+
+def _chance(significance: Significance, row: Tensor, upper: Tensor, lower: Tensor) -> Tensor:
+    """`normal.p_above` of some pairs."""
+    mu, sigma = significance
+    spread = torch.hypot(sigma[row, upper], sigma[row, lower])
+    found: Tensor = torch.special.ndtr((mu[row, upper] - mu[row, lower]) / spread)
+    return found
 
 
 def _refuse_outside(table: Tensor) -> None:

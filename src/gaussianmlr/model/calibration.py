@@ -17,7 +17,8 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Supervision
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.metrics import Reliability
-from gaussianmlr.normal import log_cdf, p_above
+from gaussianmlr.metrics._instances import ordered_pairs
+from gaussianmlr.normal import Significance, log_cdf
 from gaussianmlr.normal.tails import single_or_better
 from gaussianmlr.orders import weak
 
@@ -196,9 +197,13 @@ def compare(
     True
     """
     both = (reading, calibration.apply(reading))
-    chances = {"relevance": [one.p_relevant for one in both]} if "relevance" in of else {}
+    chances: dict[str, list[Tensor | Significance]] = {}
+    if "relevance" in of:
+        chances["relevance"] = [one.p_relevant for one in both]
     if "pairs" in of and reading.mu is not None and reading.sigma is not None:
-        chances["pairs"] = [p_above(one.mu, one.sigma) for one in both if one.mu is not None is not one.sigma]
+        chances["pairs"] = [
+            Significance(one.mu, one.sigma) for one in both if one.mu is not None and one.sigma is not None
+        ]
     truth = torch.as_tensor(ranks)
     found = {}
     for name, parts in chances.items():
@@ -235,15 +240,13 @@ def _pair_margins(mu: Tensor, sigma: Tensor, ranks: Tensor) -> _Side:
     rows = max(1, MOST // max(1, labels * labels))
     # Of very many instances every n-th is used; neighbours may be similar.
     stride = max(1, math.ceil(len(ranks) / (16 * rows)))
-    numbers = torch.arange(len(ranks))
+    numbers = torch.arange(len(ranks))[::stride]
+    mu, sigma, ranks = mu[::stride], sigma[::stride], ranks[::stride]
     found, whose = [mu.new_zeros(0).double()], [numbers[:0]]
-    parts = (torch.split(part[::stride], rows) for part in (mu.double(), sigma.double(), ranks, numbers))
-    for means, spreads, order, number in zip(*parts):
-        above = (order[:, :, None] > order[:, None, :]) & (order[:, None, :] >= 0)
-        row, u, v = above.nonzero(as_tuple=True)
-        spread = torch.hypot(spreads[row, u], spreads[row, v])
-        found.append((means[row, u] - means[row, v]) / spread)
-        whose.append(number[row.to(number.device)])
+    for row, u, v in ordered_pairs(ranks):
+        spread = torch.hypot(sigma[row, u].double(), sigma[row, v].double())
+        found.append((mu[row, u].double() - mu[row, v].double()) / spread)
+        whose.append(numbers[row.cpu()])
     return _Side(torch.cat(found), torch.cat(whose))
 
 

@@ -22,6 +22,7 @@ __all__ = ["evaluate", "evaluate_calibration", "measure", "outputs", "read", "re
 
 Progress = Callable[[int, int], None]
 _SAMPLE = 5_000  # instances kept for calibration: two numbers need no more
+_CELLS, _FEWEST = 1 << 23, 100  # instances x labels of that sample at most, and instances at least
 
 
 @torch.no_grad()
@@ -121,9 +122,13 @@ class Measured(NamedTuple):
 def measure(
     model: Model, data: RankedSet, batch_size: int = 256, workers: int = 0, progress: Progress | None = None
 ) -> Measured:
-    """Metrics of a model and an evenly spaced sample of up to 5,000 readings, from one pass over the data."""
+    """Metrics of a model and an evenly spaced sample of up to 5,000 readings, from one pass over the data.
+
+    Beyond 1,677 labels the sample is smaller, so that its memory does not grow with their number.
+    """
     some = torch.zeros(len(data), dtype=torch.bool)
-    some[torch.linspace(0, len(data) - 1, min(len(data), _SAMPLE)).round().long()] = True
+    count = min(len(data), _SAMPLE, max(_FEWEST, _CELLS // len(model.labels)))
+    some[torch.linspace(0, len(data) - 1, count).round().long()] = True
     measures, kept, truth = PaperMetrics(), [], []
     masks = torch.split(some, batch_size)
     found = readings(model, data, batch_size, workers=workers, progress=progress)

@@ -13,6 +13,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import Abstention, Reliability
 from gaussianmlr.model.calibration import BeforeAfter
 from gaussianmlr.model.prediction import Prediction
+from gaussianmlr.normal import Significance
 from gaussianmlr.orders import check_labels, to_ranks
 from gaussianmlr.plots._style import BLACK, GRAY, FloatArray, OfPredictions, axes, bare, look, short
 
@@ -73,7 +74,7 @@ class ReliabilityDisplay(OfPredictions):
         """Probabilities of relevance or of pairs against true orders in any form of `to_ranks`."""
         if of not in ("relevance", "pairs"):
             raise DataError(f"of is 'relevance' or 'pairs', not {of!r}")
-        chances = prediction.p_relevant if of == "relevance" else prediction.p_above
+        chances = prediction.p_relevant if of == "relevance" else _pairs(prediction)
         curve = metrics.reliability(chances, to_ranks(ranks, prediction.labels).ranks, bins=bins)
         return cls({name or prediction.method or "model": curve}, about=of)
 
@@ -99,6 +100,11 @@ class ReliabilityDisplay(OfPredictions):
         self._legend(ax, loc="upper left")
         bare(ax)
         return self._drawn(ax)
+
+
+def _pairs(prediction: Prediction) -> Any:
+    """The law of its pairs; without sigma, the error that says so."""
+    return prediction.p_above if prediction.raw is None else Significance(*prediction.raw)
 
 
 _WHAT = {"relevance": "relevance", "pairs": "one label above another"}
@@ -140,7 +146,7 @@ class CoverageDisplay(OfPredictions):
     ) -> CoverageDisplay:
         """Pairs of a prediction against true orders in any form of `to_ranks`; for methods with sigma."""
         truth = to_ranks(ranks, prediction.labels).ranks
-        curve = metrics.abstention(prediction.p_above, truth, confidences)
+        curve = metrics.abstention(_pairs(prediction), truth, confidences)
         return cls({name or prediction.method or "model": curve})
 
     def plot(self, ax: Any = None) -> CoverageDisplay:

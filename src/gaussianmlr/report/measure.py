@@ -23,6 +23,7 @@ from gaussianmlr.model.calibration import BeforeAfter, Calibration, compare
 from gaussianmlr.model.evaluate import Progress, read
 from gaussianmlr.model.model import Model
 from gaussianmlr.model.prediction import Prediction
+from gaussianmlr.normal import Significance
 from gaussianmlr.report.counts import Confusion, confusion
 from gaussianmlr.training.origin import read_origin
 
@@ -145,26 +146,21 @@ class Evidence:
 
     @property
     def paired(self) -> int:
-        """Number of instances whose pairs are evaluated: K^2 probabilities each must fit in memory."""
+        """Number of instances whose guarantees are evaluated: K^2 statements each must fit in memory."""
         return max(1, min(len(self.rows), _PAIRS // len(self.model.labels) ** 2))
 
     @cached_property
     def reliability(self) -> dict[str, BeforeAfter]:
         """Reliability of relevance and, for methods with sigma, of pairs; before and after calibration."""
-        calibration, truth = self.model.calibration or Calibration(), torch.from_numpy(self.truth)
-        some = self.reading.rows(torch.arange(self.paired))
-        return {
-            **compare(self.reading, truth, calibration, of=("relevance",)),
-            **compare(some, truth[: self.paired], calibration, of=("pairs",)),
-        }
+        calibration = self.model.calibration or Calibration()
+        return compare(self.reading, torch.from_numpy(self.truth), calibration)
 
     @cached_property
     def abstention(self) -> Abstention | None:
         """Coverage against accuracy; None for methods without sigma."""
         if self.prediction.raw is None:
             return None
-        some = self.prediction[: self.paired]
-        return metrics.abstention(some.p_above, self.truth[: self.paired])
+        return metrics.abstention(Significance(*self.prediction.raw), self.truth)
 
 
 def find_evidence(

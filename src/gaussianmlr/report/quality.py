@@ -105,7 +105,6 @@ def reliability_section(evidence: Evidence) -> Data:
     ]
     return {
         "calibration": calibration,
-        "paired": f"{evidence.paired:,}" if evidence.paired < len(evidence.rows) else None,
         "no_sigma": _without_sigma(evidence),
         "head": head,
         "errors": [row[: len(head)] for row in errors],

@@ -112,7 +112,7 @@ def _choice(
         if found.kind not in KINDS:
             raise DataError(f"{file} was changed: kind is {found.kind!r}; remove it to choose again")
         return found
-    why = no_trees(len(data), fetch(data, [0])[0].shape[1])
+    why = no_trees(len(data), fetch(data, [0])[0].shape[1], len(arguments["labels"]))
     found = Choice("network", why) if why else _compared(recipe, data, watcher, arguments)
     write_text(file, dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
     return found

@@ -111,6 +111,9 @@ _LIMITS: dict[str, tuple[float, float]] = {
 }
 
 
+MOST_LABELS = 300  # that trees are compared with a network for; more take far longer than the network
+
+
 class Boosted(NamedTuple):
     """Trees as XGBoost writes them, and how their training went."""
 
@@ -128,18 +131,23 @@ class _Rows(NamedTuple):
     weight: float
 
 
-def no_trees(rows: int, columns: int) -> str | None:
-    """Why trees cannot be trained on a table, if so.
+def no_trees(rows: int, columns: int, labels: int) -> str | None:
+    """Why trees are not compared with a network on a table, if so.
 
     Examples
     --------
-    >>> no_trees(1_000_000_000, 10_000)
+    >>> no_trees(1_000_000_000, 10_000, 5)
     'a dense table of 1,000,000,000 x 10,000 numbers is too large for trees'
     """
     if find_spec("xgboost") is None:
         return "XGBoost is not installed, so there are no trees: pip install 'gaussianmlr[trees]'"
     if not fits_in_memory(rows, columns):
         return f"a dense table of {rows:,} x {columns:,} numbers is too large for trees"
+    if labels > MOST_LABELS:
+        return (
+            f"every leaf of a tree would hold {labels:,} numbers, one per label: trees are compared up to "
+            f"{MOST_LABELS:,} labels"
+        )
     return None
 
 
