@@ -104,7 +104,7 @@ class _Counted:
         data: bytes = self.stream.read(size)
         self.archive.left -= data.count(b"<") + data.count(b"=")
         self.since = len(data) - place - 1 if (place := data.rfind(b">")) >= 0 else self.since + len(data)
-        if self.archive.left < 0 or (self.since > _LONGEST_TAG and 0 < size):
+        if self.archive.left < 0 or (self.since > _LONGEST_TAG and size > 0):
             raise DataError(
                 f"{self.archive.path}: unpacks to many more or longer tags than a file of this size has; "
                 "save it as CSV"
