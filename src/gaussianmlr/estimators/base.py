@@ -27,9 +27,7 @@ from gaussianmlr.estimators.targets import (
     refuse_unknown,
 )
 from gaussianmlr.methods import Reading
-from gaussianmlr.model.guarantees import Conformal
 from gaussianmlr.model.prediction import Prediction
-from gaussianmlr.model.scale import JndScale
 from gaussianmlr.nn.backbones.expanded import Expand
 
 _CONTAINERS = ("default", "pandas")
@@ -55,18 +53,6 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     _cells: Matrix  # what the columns hold, without rows
     _coded: Inputs | None = None  # how gaps and codes become numbers, for estimators that take no others
     _takes_codes = False  # whether `_learn` and `_read` take them as they are
-
-    @property
-    def _method_name(self) -> str:
-        return type(self).__name__
-
-    @property
-    def _scale(self) -> JndScale | None:
-        return None
-
-    @property
-    def _conformal(self) -> Conformal | None:
-        return None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from orders.
@@ -96,14 +82,10 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         reading = self._read(self._prepared(check_inputs(self, X, reset=False)))
         names = tuple(X.index) if hasattr(X, "iloc") else ()
-        return Prediction.from_reading(
-            reading,
-            self.labels_,
-            method=self._method_name,
-            names=names,
-            jnd=self._scale,
-            conformal=self._conformal,
-        )
+        return self._prediction_of(reading, names)
+
+    def _prediction_of(self, reading: Reading, names: tuple[Any, ...]) -> Prediction:
+        return Prediction.from_reading(reading, self.labels_, method=type(self).__name__, names=names)
 
     def predict(self, X: Any) -> Any:
         """Ranks [N, K]: 0 = irrelevant, larger = more significant, equal = tied."""

@@ -27,11 +27,9 @@ from gaussianmlr.estimators.random_state import generators_kept
 from gaussianmlr.estimators.sizes import batch_for, epochs_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
-from gaussianmlr.model.guarantees import Conformal, temperatures_of
 from gaussianmlr.model.model import Model, join, load
 from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
-from gaussianmlr.model.scale import JndScale
 from gaussianmlr.training.choice import Kind
 from gaussianmlr.training.fit import fit
 from gaussianmlr.training.trees import fit_trees
@@ -195,7 +193,7 @@ class MultiLabelRanker(BaseRanker):
         with _ONE_AT_A_TIME, generators_kept(), asked_threads(self.threads):
             self._train(data, validation, inputs, [int(seed) for seed in seeds])
         if held is not None:
-            self._guarantee(held)
+            self.model_.calibrate_reading(self._read(held.inputs), one_order(held.ranks))
         return self
 
     def predict_significance(self, X: Any, *, scale: Scale = "canonical") -> Any:
@@ -286,22 +284,8 @@ class MultiLabelRanker(BaseRanker):
             _EXACT[network] = copy.deepcopy(network).double()
         return replace(self.model_, network=_EXACT[network])
 
-    @property
-    def _method_name(self) -> str:
-        return self.model_.method.name
-
-    @property
-    def _scale(self) -> JndScale | None:
-        return self.model_.jnd
-
-    @property
-    def _conformal(self) -> Conformal | None:
-        return self.model_.guarantees
-
-    def _guarantee(self, held: Training) -> None:
-        found = Prediction.from_reading(self._read(held.inputs), self.labels_)
-        temperatures = temperatures_of(self.model_.calibration)
-        self.model_.conformal = Conformal.fit(found, one_order(held.ranks), temperatures)
+    def _prediction_of(self, reading: Reading, names: tuple[Any, ...]) -> Prediction:
+        return self.model_.prediction_of(reading, names)
 
     def _check_numbers(self) -> None:
         for name in ("hidden", "n_members", "epochs", "batch_size"):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import Part, ready
 from gaussianmlr.model.evaluate import read
-from gaussianmlr.model.guarantees import Conformal, temperatures_of
+from gaussianmlr.model.guarantees import Conformal
 from gaussianmlr.model.model import Model
-from gaussianmlr.model.prediction import Prediction
 
 __all__ = ["calibrate_on"]
 
@@ -36,6 +35,4 @@ def calibrate_on(model: Model, part: Part, batch_size: int = 64) -> Conformal:
     if part.trained_on and part.split != "test":
         raise DataError(f"the model was trained on this data; {_NEW}")
     reading, truth = read(model, ready(part.data, model), batch_size, calibrated=True)
-    found = Prediction.from_reading(reading, model.labels)
-    model.conformal = Conformal.fit(found, truth.numpy(), temperatures_of(model.calibration))
-    return model.conformal
+    return model.calibrate_reading(reading, truth.numpy())

@@ -14,7 +14,6 @@ import torch
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.streams import Bad, Item
 from gaussianmlr.model.model import Model
-from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.model.quick import quickened
 from gaussianmlr.nn.backbones.converted import FEWEST
 
@@ -162,14 +161,7 @@ def _predicted(
 ) -> Predictions:
     reading = model.read(torch.stack([item.value for item in items]), len(items))
     names = [item.name for item in items]
-    found = Prediction.from_reading(
-        reading,
-        model.labels,
-        method=model.method.name,
-        names=names,
-        jnd=model.scale(),
-        conformal=model.guarantees,
-    )
+    found = model.prediction_of(reading, names)
     if found.raw is None:
         values = {"score": found.scores}
     else:

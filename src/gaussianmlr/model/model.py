@@ -40,6 +40,7 @@ from gaussianmlr.nn.network import Ensemble, Network
 from gaussianmlr.nn.trees import Trees
 from gaussianmlr.nn.work import work_of
 from gaussianmlr.orders import to_ranks
+from gaussianmlr.orders.reading import IntArray
 
 __all__ = ["Model", "build", "join", "load", "read_config"]
 
@@ -139,10 +140,17 @@ class Model:
     def predict(self, inputs: Any, batch_size: int = 256, *, calibrated: bool = True) -> Prediction:
         """The predictions for a batch of inputs; arguments as of `read`."""
         reading = self.read(inputs, batch_size, calibrated=calibrated)
+        return self.prediction_of(reading, calibrated=calibrated)
+
+    def prediction_of(
+        self, reading: Reading, names: Iterable[Any] = (), *, calibrated: bool = True
+    ) -> Prediction:
+        """The predictions of what `read` gives, with the scale and the guarantees of the model."""
         return Prediction.from_reading(
             reading,
             self.labels,
             method=self.method.name,
+            names=names,
             jnd=self.scale(calibrated=calibrated),
             conformal=self.guarantees if calibrated else None,
         )
@@ -172,10 +180,13 @@ class Model:
         batch_size : int
             Inputs per batch.
         """
-        ranks = to_ranks(orders, self.labels).ranks
-        found = Conformal.fit(self.predict(inputs, batch_size), ranks, temperatures_of(self.calibration))
-        self.conformal = found
-        return found
+        return self.calibrate_reading(self.read(inputs, batch_size), to_ranks(orders, self.labels).ranks)
+
+    def calibrate_reading(self, reading: Reading, ranks: IntArray) -> Conformal:
+        """As `calibrate_conformal`, from what `read` gives and the true ranks."""
+        found = Prediction.from_reading(reading, self.labels)
+        self.conformal = Conformal.fit(found, ranks, temperatures_of(self.calibration))
+        return self.conformal
 
     def _outputs(self, x: Tensor) -> dict[str, Tensor]:
         kind = one_of(self.network).dtype

@@ -16,9 +16,7 @@ from gaussianmlr.data.loading import RankedSet
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.calibration import calibrate
 from gaussianmlr.model.evaluate import calibration_errors, measure, read
-from gaussianmlr.model.guarantees import Conformal, temperatures_of
 from gaussianmlr.model.model import Model, read_config
-from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.model.scale import fit_scale
 from gaussianmlr.training.engine import Result
 from gaussianmlr.training.sets import as_set
@@ -62,8 +60,7 @@ def finish(
 def _guarantee(model: Model, data: RankedSet) -> None:
     """Calibrate the guarantees of a model."""
     reading, truth = read(model, data, model.recipe.batch_size, calibrated=True)
-    found = Prediction.from_reading(reading, model.labels)
-    model.conformal = Conformal.fit(found, truth.numpy(), temperatures_of(model.calibration))
+    model.calibrate_reading(reading, truth.numpy())
 
 
 def save_model(model: Model, place: Path, result: Result) -> None:

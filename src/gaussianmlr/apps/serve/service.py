@@ -23,9 +23,7 @@ from gaussianmlr.data.inputs import read_rows
 from gaussianmlr.data.readers.images import decode_image
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.inference.predict import check_guarantee
-from gaussianmlr.methods import Reading
 from gaussianmlr.model.model import Model
-from gaussianmlr.model.prediction import Prediction
 
 __all__ = ["Limits", "Service", "read_picture"]
 
@@ -79,7 +77,7 @@ class Service(Collector):
         shape = _shape(self.model)
         reading = self._batcher.submit(torch.zeros(1, *shape)).result()
         self.has_sigma = reading.sigma is not None
-        list(pieces(self._prediction(reading, None), (), None))  # loads what is imported on first use
+        list(pieces(self.model.prediction_of(reading), (), None))  # loads what is imported on first use
 
     def __exit__(self, *_: object) -> None:
         assert self._batcher is not None
@@ -120,20 +118,10 @@ class Service(Collector):
             check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
         ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
-        found = self._prediction(await self._batcher.read(inputs), names)
+        found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
         long = len(found) * cost(width, readings, confidence or guarantee) > STEP
         parts = await self._workers.run(pieces(found, readings, confidence, guarantee), long=long)
         return Response(b"".join(parts), media_type="application/json")
-
-    def _prediction(self, reading: Reading, names: Sequence[str] | None) -> Prediction:
-        return Prediction.from_reading(
-            reading,
-            self.model.labels,
-            method=self.model.method.name,
-            names=names or (),
-            jnd=self.model.jnd,
-            conformal=self.model.guarantees,
-        )
 
     def check_count(self, count: int, what: str) -> None:
         """Refuse a request of too many instances, or of none."""
