@@ -16,7 +16,8 @@ import torch
 from scipy.stats import chisquare, kstest
 
 from gaussianmlr.data import SETTINGS, Digits, RankedMNIST, Recipes, Setting, load_digits
-from gaussianmlr.data.ranked_mnist.drawing import hsv_to_rgb, render, stream_key, uniforms
+from gaussianmlr.data.ranked_mnist.drawing import hsv_to_rgb, render
+from gaussianmlr.data.ranked_mnist.random_numbers import stream_key, uniforms
 from gaussianmlr.errors import DataError
 from support import plain_mnist as plain
 

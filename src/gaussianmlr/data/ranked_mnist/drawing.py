@@ -7,7 +7,6 @@ key and i alone, so rows can be made in any order, in any process, on any machin
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +22,6 @@ Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
 
 CLASSES = 10
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _GAIN = 1 << 15  # as in the kernels
 _WEIGHT = 1 << 11
 
@@ -84,33 +82,6 @@ class Recipes:
         )
 
 
-def stream_key(*parts: object) -> np.uint64:
-    """64 bits that stand for these parts, on every machine the same.
-
-    Examples
-    --------
-    >>> int(stream_key("gray", 0, "train")) == int(stream_key("gray", 0, "train"))
-    True
-    """
-    text = "|".join(map(str, parts))
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
-
-
-def uniforms(key: np.uint64, shape: tuple[int, ...]) -> Floats:
-    """Numbers in [0, 1) by counter (splitmix64), filled in C order.
-
-    Examples
-    --------
-    >>> bool((uniforms(np.uint64(7), (3,)) == uniforms(np.uint64(7), (2, 3)).ravel()[:3]).all())
-    True
-    """
-    z = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * _GOLDEN + key
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return ((z >> np.uint64(11)).astype(np.float64) * 2.0**-53).reshape(shape)
-
-
 def draw(
     setting: Setting, key: np.uint64, indices: Ints, pool: npt.NDArray[np.int32], starts: Ints
 ) -> Recipes:
@@ -121,7 +92,7 @@ def draw(
     setting : Setting
         What the images look like.
     key : uint64
-        Which stream of images; see `stream_key`.
+        Which stream of images; see `random_numbers.stream_key`.
     indices : int64 array, shape (n,)
         Which images of the stream, each 0 or larger.
     pool, starts : arrays
@@ -130,6 +101,7 @@ def draw(
     Examples
     --------
     >>> from gaussianmlr.data.ranked_mnist.settings import SETTINGS
+    >>> from gaussianmlr.data.ranked_mnist.random_numbers import stream_key
     >>> pool, starts = np.arange(10, dtype=np.int32), np.arange(11)
     >>> draw(SETTINGS["gray-s"], stream_key("any"), np.array([5]), pool, starts).ranks.shape
     (1, 10)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gaussianmlr.data.ranked_mnist.digits import Digits, load_digits
-from gaussianmlr.data.ranked_mnist.drawing import Bytes, Floats, Ints, Recipes, render, stream_key, uniforms
+from gaussianmlr.data.ranked_mnist.drawing import Bytes, Floats, Ints, Recipes, render
+from gaussianmlr.data.ranked_mnist.random_numbers import stream_key, uniforms
 from gaussianmlr.data.ranked_mnist.settings import DIGIT_SIDE, Setting, get_setting
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import densify

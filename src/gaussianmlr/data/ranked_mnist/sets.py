@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gaussianmlr.data.ranked_mnist import drawing as _recipes
 from gaussianmlr.data.ranked_mnist.digits import Digits, load_digits
 from gaussianmlr.data.ranked_mnist.drawing import Bytes, Floats, Ints, Recipes
+from gaussianmlr.data.ranked_mnist.random_numbers import stream_key
 from gaussianmlr.data.ranked_mnist.settings import Setting, get_setting
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import to_text
@@ -126,7 +127,7 @@ class RankedMNIST:
         if not isinstance(digits, Digits):
             digits = load_digits("test" if split == "test" else "train", digits or "auto")
         self.digits = digits
-        self._key = _recipes.stream_key("ranked-mnist", self.setting.pictures, self.seed, split)
+        self._key = stream_key("ranked-mnist", self.setting.pictures, self.seed, split)
         pool, starts = _pool(digits, "all" if shared_digits else split)
         self._pool = np.add.outer(pool * self.versions, np.arange(self.versions)).ravel().astype(np.int32)
         self._starts = starts * self.versions

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gaussianmlr.data.ranked_mnist.drawing import stream_key
 from gaussianmlr.data.ranked_mnist.kernels import DIGIT, compiled, mix, unit
+from gaussianmlr.data.ranked_mnist.random_numbers import stream_key
 
 __all__ = ["draw_versions"]
 
