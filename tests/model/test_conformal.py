@@ -260,6 +260,6 @@ def test_recall_is_controlled_at_the_threshold_that_mapie_finds():
 
 def test_the_smallest_level_of_all_needs_too_many_rows():
     """Its inverse is infinite."""
-    curve = Curve((0.0,), (0.0,), 1_000)
+    curve = core.Curve((0.0,), (0.0,), 1_000)
     with pytest.raises(DataError, match="needs at least 999999999999999999 calibration rows, got 1000"):
         curve.limit(5e-324)

@@ -14,6 +14,7 @@ import torch
 import gaussianmlr
 from gaussianmlr import DataError
 from gaussianmlr.apps.play.app import SHIPPED
+from gaussianmlr.data.inputs import read_rows
 from gaussianmlr.model.schema import digest_of, read_config
 from support.commanding import ENVIRONMENT, call, command
 from support.config_fuzz import pictures, tables
@@ -120,6 +121,14 @@ def test_what_a_config_may_not_say(saved, change, message):
         gaussianmlr.load(saved)
     assert "\n" not in str(caught.value)
     assert str(saved) in str(caught.value)
+
+
+def test_whole_numbers_beyond_64_bits_are_numbers(saved):
+    """JSON has them, and numpy would make objects of them."""
+    rewrite(saved, lambda config: config["inputs"]["scaling"].update(mean=[0.0, 10**30, 1.0]))
+    model = gaussianmlr.load(saved)
+    with pytest.raises(DataError, match=r"-5e\+29 standard deviations"):
+        read_rows([[1, 2, 3]], model.inputs)
 
 
 def test_the_checksum_covers_the_config(saved):

@@ -153,8 +153,10 @@ def scaled(features: Any, inputs: Inputs, encoding: Encoding | None = None) -> T
     raw = channels_of(np.asarray(dense, dtype=np.float64), encoding)
     values, unit = raw, ""
     if "scaling" in inputs:
+        # JSON may hold whole numbers beyond 64 bits, which would make arrays of objects.
+        mean, std = (np.array(inputs["scaling"][name], dtype=np.float64) for name in ("mean", "std"))
         with np.errstate(over="ignore"):  # refused below
-            values = (raw - np.array(inputs["scaling"]["mean"])) / np.array(inputs["scaling"]["std"])
+            values = (raw - mean) / std
         unit = "standard deviations from the mean of the training data"
     gaps = np.isnan(values)
     if gaps.any():

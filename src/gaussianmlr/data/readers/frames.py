@@ -301,6 +301,11 @@ def _parse(
 
     header = _header(path, dialect)
     _check_names(header, str(path))
+    records = _records(path, dialect)
+    next(records, None)
+    # pandas makes a column per cell of the first row, and only then warns; it accepts one more, an empty one.
+    if next(records, (0, 0))[1] > len(header) + 1:
+        _refuse_lengths(path, dialect)
     with warnings.catch_warnings(), open_table(path, dialect) as lines:
         warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
         return pd.read_csv(
