@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gaussianmlr.data import RankedMNIST, Setting, export_sets, load_export
-from gaussianmlr.data.ranked_mnist.export import check_export
+from gaussianmlr.data import RankedMNIST, Setting, check_export, export_sets, load_export
 from gaussianmlr.errors import DataError
 
 
