@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from gaussianmlr import DataError, load
@@ -21,6 +22,7 @@ from gaussianmlr.paper.cells import METRICS, Cell, is_landed, read_cells, recipe
 from gaussianmlr.paper.places import Places, Sources
 from gaussianmlr.paper.plans import FIGURES, TABLES, cells_of, plan
 from gaussianmlr.paper.run import run_cell
+from gaussianmlr.paper.values import read_values
 from gaussianmlr.training.epochs import for_training
 from support.commanding import ENVIRONMENT, command, gmlr
 
@@ -43,6 +45,71 @@ def landed(tmp_path_factory):
     cell = Cell("gray-s", "crpc", "strong", "smoke")
     assert run_cell(cell, places, Sources("embedded")) == "landed"
     return cell, places
+
+
+def test_a_cell_keeps_scores_and_ranks_of_its_test_images(landed):
+    """In the order of the images, as its model says them; and versions, processor and commit."""
+    cell, places = landed
+    found = read_cells(places.cells)
+    model = load(places.run(cell) / "model")
+    batch = RankedMNIST("gray-s", "test", size=24, digits="embedded").batch(range(24))
+    for one, vote in zip(cell.readings, ("correct", "published")):
+        model.method = make("crpc", vote=vote)
+        values = read_values(places.cells, found[one])
+        assert (values.ranks == batch.ranks).all()
+        np.testing.assert_allclose(values.scores, model.read(batch.images).scores, rtol=1e-3, atol=1e-6)
+        positives = [
+            stats.kendalltau(score[rank > 0], rank[rank > 0]).statistic
+            for score, rank in zip(values.scores, batch.ranks)
+            if (rank > 0).sum() > 1
+        ]
+        assert found[one]["metrics"]["positives_tau"] == pytest.approx(100 * np.mean(positives), abs=1e-3)
+    assert {"scipy", "kornia", "efficientnet-lite-pytorch"} <= set(found[cell]["versions"])
+    assert found[cell]["machine"]["processor"]
+    file = places.cells / found[cell]["values"]["file"]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + b"x")
+    with pytest.raises(DataError, match="its checksum is wrong"):
+        read_values(places.cells, found[cell])
+    file.write_bytes(whole)
+
+
+def test_weak_twins_are_trained_once_and_tested_on_both_orders(tmp_path):
+    places = Places(tmp_path / "work", tmp_path / "results")
+    cell = Cell("gray-b-mix", "gmlr", "weak", "smoke")
+    assert run_cell(cell, places, Sources("embedded")) == "landed"
+    found = read_cells(places.cells)
+    assert {one.dataset for one in found} == {"gray-s-mix", "gray-b-mix"}
+    assert [one.name for one in places.work.iterdir() if one.is_dir()] == [cell.training.name]
+    assert found[cell]["data"]["trained_on"] == "gray-s-mix"
+    assert found[cell]["recipe"]["select"] == "loss"  # neither order chooses the epoch
+    scale, brightness = (
+        read_values(places.cells, found[Cell(name, "gmlr", "weak", "smoke")])
+        for name in ("gray-s-mix", "gray-b-mix")
+    )
+    assert (scale.scores == brightness.scores).all()
+    for name, values in (("gray-s-mix", scale), ("gray-b-mix", brightness)):
+        images = RankedMNIST(name, "test", size=24, digits="embedded").batch(range(24))
+        assert (values.ranks == images.ranks).all()
+    assert ((scale.ranks > 0) == (brightness.ranks > 0)).all()
+    assert (scale.ranks != brightness.ranks).any()
+    assert found[cell]["probes"]["adjusting"] != found[cell.training]["probes"]["adjusting"]
+    # A strong method learns another order of each.
+    assert Cell("gray-b-mix", "gmlr", "strong", "smoke").training.dataset == "gray-b-mix"
+
+
+def test_cells_without_values_are_run_again_if_asked(landed, tmp_path):
+    cell, places = landed
+    elsewhere = Places(places.work, tmp_path)
+    for one, facts in read_cells(places.cells).items():
+        kept = {name: part for name, part in facts.items() if name not in ("values", "sha256")}
+        write_cell(elsewhere.cells, one, kept)
+    assert is_landed(cell, elsewhere.cells)
+    assert run_cell(cell, elsewhere, Sources("embedded")) == "there"
+    assert run_cell(cell, elsewhere, Sources("embedded"), with_values=True) == "landed"
+    assert is_landed(cell, elsewhere.cells, with_values=True)
+    again = {one.name: facts["metrics"] for one, facts in read_cells(elsewhere.cells).items()}
+    assert again == {one.name: facts["metrics"] for one, facts in read_cells(places.cells).items()}
 
 
 def test_one_training_lands_all_readings(landed):
@@ -249,10 +316,14 @@ def test_plan_on_the_command_line(tmp_path):
         str(tmp_path / "w"),
     ]
     shown = CliRunner().invoke(app, words)
-    states = json.loads(shown.stdout)
-    assert states.pop("gray-s_gmlr-strong_cpu_seed0") == "done"
-    assert set(states.values()) == {"missing"}
-    assert len(states) == 23
+    found = json.loads(shown.stdout)
+    states = found["cells"]
+    assert states.pop("gray-s_gmlr-strong_cpu_seed0") == {"state": "bare", "seconds": None}
+    assert {one["state"] for one in states.values()} == {"missing"}
+    # 36 cells of the table, less those of the twin that shares its weak training with gray-s-mix.
+    assert len(states) == 36 - 3 - 1
+    # The one cell that ran took a second for one image.
+    assert found["seconds_left"] == 64_000 * len(states)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from gaussianmlr.cli.main import app
+from gaussianmlr.paper import pairs
 from gaussianmlr.paper.cells import METRICS, Cell, read_cells, recipe_of, write_cell
+from gaussianmlr.paper.claims import fill_page
+from gaussianmlr.paper.claims import to_markdown as claims_text
+from gaussianmlr.paper.evidence import Evidence
+from gaussianmlr.paper.leaderboard import read_submissions, write_leaderboard
 from gaussianmlr.paper.plans import TABLES, cells_of
 from gaussianmlr.paper.published import published
 from gaussianmlr.paper.tables import METHODS, Row, make_table, to_csv, to_latex, to_markdown
@@ -45,12 +50,13 @@ def landed(tmp_path):
 def test_means_deviations_and_differences(landed):
     cells = read_cells(landed / "cells")
     rows = list(csv.DictReader(io.StringIO(to_csv(make_table("gray", cells, "cpu", seeds=3)))))
-    assert len(rows) == 4 * 6 * 6
+    assert len(rows) == 4 * 6 * 8
     for row in rows:
         values = [
             found["metrics"][row["metric"]]
             for cell, found in cells.items()
-            if (cell.dataset, cell.method, cell.supervision)
+            if row["metric"] in found["metrics"]
+            and (cell.dataset, cell.method, cell.supervision)
             == (row["dataset"], row["method"], row["supervision"])
             and cell.preset == "cpu"
             and not cell.settings
@@ -63,6 +69,7 @@ def test_means_deviations_and_differences(landed):
         assert float(row["ours"]) == pytest.approx(np.mean(values), abs=1e-4)
         if len(values) > 1:
             assert float(row["ours_std"]) == pytest.approx(np.std(values, ddof=1), abs=1e-4)
+        assert row["low"] == ""  # cells without per-instance values
         assert float(row["difference"]) == pytest.approx(np.mean(values) - float(row["paper"]), abs=1e-3)
 
 
@@ -89,6 +96,7 @@ def test_what_was_not_run_is_said(landed):
     text = to_markdown(table)
     assert "Not run: 17 of 24 rows." in text
     assert "gray-b, LSEP weak: 1 of 3 seeds run." in text
+    assert "7 of the 7 rows that ran are from before cells kept per-instance values" in text
     assert text.count("| not run |") > 17
     sections = text.split("## ")
     assert "not run" not in next(part for part in sections if part.startswith("gray-s\n"))
@@ -144,12 +152,20 @@ def test_tables_from_the_command_line_need_no_training(landed):
     assert "not run: avdp_gmlr-strong_cpu_seed0 (give --avdp FOLDER)" in shown.stderr
 
 
-def test_committed_tables_are_those_of_the_committed_cells():
+def test_committed_tables_are_those_of_the_committed_cells(tmp_path):
     cells = read_cells(ROOT / "results/cells")
+    evidence = Evidence(cells, ROOT / "results/cells")
     for name in TABLES:
-        table = make_table(name, cells, "cpu")
+        table = make_table(name, cells, "cpu", evidence=evidence)
         for suffix, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
             assert write(table) == (ROOT / f"results/tables/{name}-cpu.{suffix}").read_text("utf-8"), name
+    tests = (ROOT / "results/tables/tests-cpu.md").read_text("utf-8")
+    assert pairs.to_markdown(evidence, "cpu") == tests
+    page = (ROOT / "docs/claims.md").read_text("utf-8")
+    assert fill_page(page, claims_text(evidence, "cpu")) == page
+    submissions = read_submissions(ROOT / "results/submissions")
+    board = write_leaderboard(cells, submissions, tmp_path / "board.md")
+    assert board.read_text("utf-8") == (ROOT / "results/leaderboard.md").read_text("utf-8")
 
 
 def test_settings_are_escaped():

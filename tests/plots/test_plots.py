@@ -18,8 +18,10 @@ from gaussianmlr.methods import Reading
 from gaussianmlr.model.calibration import Calibration, compare
 from gaussianmlr.plots import (
     CoverageDisplay,
+    CriticalDifferenceDisplay,
     GaussianDisplay,
     InterpolationDisplay,
+    OrderGraphDisplay,
     PairsDisplay,
     ReliabilityDisplay,
     SignificanceDisplay,
@@ -331,3 +333,57 @@ def test_labels_can_be_told_apart():
 def test_bad_numbers_are_named(make, message):
     with pytest.raises(DataError, match=message):
         make()
+
+
+def test_an_order_graph_has_the_pairs_of_the_order():
+    names = ("mountain", "sky", "cloud", "sun", "fog")
+    order = "mountain > sky = cloud"
+    display = OrderGraphDisplay.from_order(order, names, edges="all").plot()
+    ranks = to_ranks([order], names).ranks[0]
+    naive = {(a, b) for i, a in enumerate(names) for j, b in enumerate(names) if ranks[i] > ranks[j]}
+    assert set(display.edges_) == naive
+    assert len(display.edges_) == len(naive)
+    columns = {name: place[0] for name, place in display.positions_.items()}
+    assert columns["mountain"] < columns["sky"] == columns["cloud"] < columns["sun"] == columns["fog"]
+    nearest = OrderGraphDisplay.from_order(order, names).plot()  # five labels: neighbours only
+    assert set(nearest.edges_) == naive - {("mountain", "sun"), ("mountain", "fog")}
+    assert OrderGraphDisplay([1, -1, 0], list("abc")).plot().edges_ == [("a", "c")]  # unknown: left out
+    assert OrderGraphDisplay([0, 0], list("ab")).plot().edges_ == []
+
+
+def test_an_order_graph_shows_probabilities():
+    chances = np.array([[0.5, 0.76, 0.98], [0.24, 0.5, 0.92], [0.02, 0.08, 0.5]])
+    display = OrderGraphDisplay([2, 1, 0], ["a", "b", "c"], p_above=chances).plot()
+    texts = [text.get_text() for text in display.ax_.texts if "." in text.get_text()]
+    assert sorted(texts) == ["0.76", "0.92", "0.98"]
+    with pytest.raises(DataError, match="expected probabilities of shape"):
+        OrderGraphDisplay([2, 1], list("ab"), p_above=chances)
+    with pytest.raises(DataError, match="3 ranks for 2 labels"):
+        OrderGraphDisplay([2, 1, 0], list("ab"))
+
+
+def test_critical_differences_join_what_is_not_told_apart():
+    display = CriticalDifferenceDisplay([3.9, 1.1, 1.9, 2.8], "dabc", critical=1.0).plot()
+    assert display.groups_ == [("a", "b"), ("b", "c")]
+    table = np.array([[0.9, 0.8, 0.1]] * 8)
+    built = CriticalDifferenceDisplay.from_table(table, ["x", "y", "z"]).plot()
+    assert built.ranks.tolist() == [1, 2, 3]
+    assert built.groups_ == [("x", "y"), ("y", "z")]
+    with pytest.raises(DataError, match="expected two or more"):
+        CriticalDifferenceDisplay([1.0], ["a"], critical=1.0)
+
+
+def test_the_papers_colours_and_a_legend_off_the_marks():
+    display = SignificanceDisplay(
+        [3.0, -1.0], ["a", "b"], threshold=[1.0, 1.0], palette="paper", title="a title"
+    ).plot()
+    display.figure_.canvas.draw()
+    green, red = (np.array(bar.get_facecolor()[:3]) for bar in display.ax_.patches)
+    assert green.argmax() == 1
+    assert red.argmax() == 0
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.y0 >= display.ax_.get_window_extent().y1 - 1  # above the axes, where no bar is
+    title = display.ax_.title if display.ax_.title.get_text() else display.ax_._left_title
+    assert title.get_window_extent().y0 >= legend.y0
+    with pytest.raises(DataError, match="palette is 'loud'"):
+        SignificanceDisplay([1.0], ["a"], palette="loud")

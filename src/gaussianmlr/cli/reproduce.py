@@ -24,10 +24,10 @@ def reproduce_command(
         typer.Argument(
             metavar="WHAT...",
             help="Tables (gray, color, real, error-bars, small-change, nsid-test, loss, rivals), pages made "
-            "of them (tests, claims, leaderboard), figures (adjusting, calibration, extracted, bars, variance, "
-            "samples, ranks), `tables`, `figures`, `all`; `cells` to train and measure only; `rates` to try rates on "
-            "validation images; `freeze` before test images; one cell: `cell DATASET METHOD SUPERVISION`; or "
-            "`submit DATASET SCORES`.",
+            "of them (tests, claims, leaderboard), figures (adjusting, calibration, extracted, bars, "
+            "variance, samples, ranks), `tables`, `figures`, `all`; `cells` to train and measure only; "
+            "`rates` to try rates on validation images; `freeze` before test images; one cell: "
+            "`cell DATASET METHOD SUPERVISION`; or `submit DATASET SCORES`.",
         ),
     ],
     preset: Annotated[str, typer.Option(help="smoke, cpu, or paper (a GPU is wise).")] = "cpu",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gaussianmlr.data.dataset import RankedData
     from gaussianmlr.data.ranked_mnist.digits import Digits, fetch_digits, load_digits
     from gaussianmlr.data.ranked_mnist.drawing import Recipes
-    from gaussianmlr.data.ranked_mnist.export import export_sets, load_export
+    from gaussianmlr.data.ranked_mnist.export import check_export, export_sets, load_export
     from gaussianmlr.data.ranked_mnist.probes import Probe, adjusting_sequences, calibration_set
     from gaussianmlr.data.ranked_mnist.sets import Batch, RankedMNIST
     from gaussianmlr.data.ranked_mnist.settings import SETTINGS, Setting
@@ -49,6 +49,7 @@ _HOMES = {
     "fetch_digits": "ranked_mnist.digits",
     "from_arrays": "readers.arrays",
     "load_digits": "ranked_mnist.digits",
+    "check_export": "ranked_mnist.export",
     "load_export": "ranked_mnist.export",
     "read_avdp": "readers.avdp",
     "read_image": "readers.images",
@@ -74,6 +75,7 @@ __all__ = [
     "adjusting_sequences",
     "calibration_set",
     "check",
+    "check_export",
     "contact_sheet",
     "export_sets",
     "fetch_digits",

@@ -108,8 +108,8 @@ def submit(
     test = RankedMNIST(dataset, "test", size=TEST, digits=unseen)
     if found.shape != (TEST, len(test.labels)):
         raise DataError(
-            f"{scores}: scores of shape {list(found.shape)}; expected [{TEST}, {len(test.labels)}], a row per "
-            "test image"
+            f"{scores}: scores of shape {list(found.shape)}; expected [{TEST}, {len(test.labels)}], a row "
+            "per test image"
         )
     if not np.isfinite(found).all():
         row = int(np.flatnonzero(~np.isfinite(found).all(1))[0])
@@ -136,8 +136,8 @@ def _read_scores(file: Path) -> npt.NDArray[np.float32]:
             return np.asarray(values, dtype=np.float32)
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DataError(
-            f"{file} cannot be read ({error}); expected an NPY, an NPZ with the array 'scores', or a CSV "
-            "of numbers"
+            f"{file} cannot be read ({error}); expected an NPY, an NPZ with the array 'scores', or "
+            "a CSV of numbers"
         ) from None
 
 
@@ -175,8 +175,8 @@ def write_leaderboard(landed: Landed, submissions: Iterable[Submission], file: P
         "    gmlr reproduce leaderboard",
         "",
         "The first command reads scores [10,000, 10] of the test images (above zero: the digit is there), "
-        "computes the metrics and writes a JSON file to `submissions/`; the second writes this page. Please do "
-        "not choose anything by these numbers: validation images are endless.",
+        "computes the metrics and writes a JSON file to `submissions/`; the second writes this page. Please "
+        "do not choose anything by these numbers: validation images are endless.",
     ]
     head = ["method", "by", "training images", *(HEADS[name][0] for name in _SHOWN)]
     for dataset, found in rows.items():

@@ -100,7 +100,7 @@ def probe_canvas(model: Model, dataset: str, digits: Digits, small: bool = False
     data = RankedMNIST(dataset, "test", digits=digits)
     chosen = varied(data.batch(range(40)).ranks, DIGITS_SHOWN)
     batch = data.batch(chosen)
-    said = bars_of(model.method, raw_outputs(model, batch.images), data.labels)
+    said = bars_of(model.method, raw_outputs(model, batch.images), data.labels, model.scale(calibrated=False))
     found["bars"] = bars_kept(chosen, data.texts(batch.ranks), said, data.labels)
     return found
 
@@ -112,10 +112,10 @@ def _adjusting(track: Track, probe: Probe) -> dict[str, Any]:
         "sequences": len(probe),
         "frames": probe.significance.shape[1],
         "shown": track.shown,
-        "mean": _rounded(scores.mean(0)),
-        "deviation": _rounded(scores.std(0)),
-        "first": _rounded(scores[0]),
+        **_curves(scores),
     }
+    if track.shown != "raw":
+        found["raw_curves"] = _curves(track.raw)
     if track.thresholds is not None:
         found["thresholds"] = _rounded(track.thresholds.mean(0))
     for gauge in track.scales:
@@ -126,6 +126,12 @@ def _adjusting(track: Track, probe: Probe) -> dict[str, Any]:
             numbers = follow_sigma(sigma, probe.significance)
             found[gauge] |= {"variance": {**numbers, "log_quartiles": _rounded(quartiles)}}
     return found
+
+
+def _curves(scores: Floats) -> dict[str, Any]:
+    """Mean, deviation and first sequence, [frames, 3]."""
+    parts = {"mean": scores.mean(0), "deviation": scores.std(0), "first": scores[0]}
+    return {name: _rounded(part) for name, part in parts.items()}
 
 
 def _calibration(track: Track, probe: Probe) -> dict[str, Any]:

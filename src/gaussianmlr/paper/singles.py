@@ -14,6 +14,7 @@ from torch import Tensor
 from gaussianmlr import orders
 from gaussianmlr.methods import Method
 from gaussianmlr.methods.crpc import votes_of
+from gaussianmlr.model.scale import JndScale
 from gaussianmlr.normal import canonical
 
 __all__ = ["Bars", "bars_kept", "bars_of", "varied"]
@@ -30,6 +31,8 @@ class Bars:
     deviations: Floats | None
     canonical: Floats
     order: str
+    jnd: Floats | None = None  # on the scale of just noticeable differences
+    jnd_deviations: Floats | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as stored in a cell."""
@@ -39,13 +42,15 @@ class Bars:
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> Bars:
         """Read the JSON form."""
-        names = ("values", "thresholds", "deviations", "canonical")
+        names = ("values", "thresholds", "deviations", "canonical", "jnd", "jnd_deviations")
         parts: Any = {name: np.asarray(kept[name]) if name in kept else None for name in names}
         return cls(**parts, order=kept["order"])
 
 
-def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -> list[Bars]:
-    """The quantity of a method and its threshold per image.
+def bars_of(
+    method: Method, outputs: dict[str, Tensor], labels: Sequence[str], jnd: JndScale | None = None
+) -> list[Bars]:
+    """The quantity of a method and its threshold per image, and just noticeable differences by a scale.
 
     Examples
     --------
@@ -60,6 +65,7 @@ def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -
     texts = orders.to_text(orders.densify(scores), tuple(labels))
     gauged = scores
     deviations: Floats | None = None
+    noticed: tuple[Floats, Floats] | None = None
     if method.name == "crpc":
         votes = votes_of(torch.sigmoid(outputs["pair"].double()), getattr(method, "vote", "correct")).numpy()
         values, thresholds = votes[:, :-1], np.repeat(votes[:, -1:], len(labels), 1)
@@ -70,9 +76,18 @@ def bars_of(method: Method, outputs: dict[str, Tensor], labels: Sequence[str]) -
         values, thresholds = scores, np.zeros_like(scores)
         if reading.mu is not None and reading.sigma is not None:
             deviations = reading.sigma.double().numpy()
-            gauged = canonical(reading.mu.double(), reading.sigma.double()).mu.numpy()
+            mu, sigma = (part.numpy() for part in canonical(reading.mu.double(), reading.sigma.double()))
+            gauged = mu
+            noticed = None if jnd is None else jnd.apply(mu, sigma)
     return [
-        Bars(values[i], thresholds[i], None if deviations is None else deviations[i], gauged[i], texts[i])
+        Bars(
+            values[i],
+            thresholds[i],
+            None if deviations is None else deviations[i],
+            gauged[i],
+            texts[i],
+            *((None, None) if noticed is None else (noticed[0][i], noticed[1][i])),
+        )
         for i in range(len(scores))
     ]
 

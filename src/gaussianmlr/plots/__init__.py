@@ -10,6 +10,7 @@ from gaussianmlr.plots.critical import CriticalDifferenceDisplay
 from gaussianmlr.plots.curves import CoverageDisplay, InterpolationDisplay, ReliabilityDisplay
 from gaussianmlr.plots.history import HistoryDisplay
 from gaussianmlr.plots.instances import GaussianDisplay, PairsDisplay, SignificanceDisplay
+from gaussianmlr.plots.order_graph import OrderGraphDisplay
 
 __all__ = [
     "CoverageDisplay",
@@ -17,6 +18,7 @@ __all__ = [
     "GaussianDisplay",
     "HistoryDisplay",
     "InterpolationDisplay",
+    "OrderGraphDisplay",
     "PairsDisplay",
     "ReliabilityDisplay",
     "SignificanceDisplay",

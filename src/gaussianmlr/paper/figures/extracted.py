@@ -19,6 +19,7 @@ from gaussianmlr.paper.figures.shared import (
     say_why_empty,
     sheet,
 )
+from gaussianmlr.paper.plans import SCENES
 from gaussianmlr.paper.strips import LABELS, SHOWN
 from gaussianmlr.paper.tables import METHODS
 
@@ -34,20 +35,22 @@ ABOUT = (
 def draw(studio: Studio) -> list[Path]:
     """One page per label with one strip per method, and the numbers; without pictures, only the numbers."""
     written, rows = [], []
-    probes = studio.probes("nsid", "extracted")
-    files = studio.files("nsid")
-    for label in LABELS:
-        strips = {one: (probe or {}).get(label) for one, probe in probes.items()}
-        rows += [
-            studio.row("nsid", one, strip) | {"label": label, **(strip or {})}
-            for one, strip in strips.items()
-        ]
-        if files and any(strips.values()):
-            written.append(studio.save(_page(studio, label, files, strips), f"extracted-{label}"))
+    for dataset in SCENES:
+        probes = studio.probes(dataset, "extracted")
+        files = studio.files(dataset)
+        for label in LABELS:
+            strips = {one: (probe or {}).get(label) for one, probe in probes.items()}
+            rows += [
+                studio.row(dataset, one, strip) | {"label": label, **(strip or {})}
+                for one, strip in strips.items()
+            ]
+            if files and any(strips.values()):
+                name = f"extracted-{label}" if dataset == "nsid" else f"extracted-{dataset}-{label}"
+                written.append(studio.save(_page(studio, dataset, label, files, strips), name))
     return [*written, *studio.save_numbers("extracted", rows, ABOUT)]
 
 
-def _page(studio: Studio, label: str, files: dict[str, Path], strips: dict[One, Any]) -> Any:
+def _page(studio: Studio, dataset: str, label: str, files: dict[str, Path], strips: dict[One, Any]) -> Any:
     figure, axes = sheet(len(strips), SHOWN, (15, 1.75 * len(strips) + 0.8))
     for row, ((method, supervision), strip) in enumerate(strips.items()):
         name = f"{METHODS[method]}\n{supervision}"
@@ -55,7 +58,7 @@ def _page(studio: Studio, label: str, files: dict[str, Path], strips: dict[One, 
         for column in range(SHOWN):
             panel = axes[row, column]
             if strip is None:
-                say_why_empty(panel, studio.missing("nsid", (method, supervision)))
+                say_why_empty(panel, studio.missing(dataset, (method, supervision)))
                 continue
             if column >= len(strip["ids"]):
                 panel.set_visible(False)
@@ -71,7 +74,9 @@ def _page(studio: Studio, label: str, files: dict[str, Path], strips: dict[One, 
             panel.spines[:].set_linewidth(2)
             panel.set_title(f"{strip['scores'][column]:.2f}   ({people:.1f})", fontsize=8)
     about = "pictures at equal steps of the score, least to most significant"
-    heading(figure, f"{label}: {about} (in brackets: mean rank by people; green frame: above 0)", 12)
+    heading(
+        figure, f"{dataset}, {label}: {about} (in brackets: mean rank by people; green frame: above 0)", 12
+    )
     return figure
 
 

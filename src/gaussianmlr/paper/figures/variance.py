@@ -18,7 +18,7 @@ from gaussianmlr.paper.figures.shared import (
     sheet,
 )
 from gaussianmlr.paper.plans import VARIANCES
-from gaussianmlr.paper.probes import GAUGES
+from gaussianmlr.paper.probes import SCALES
 
 __all__ = ["draw"]
 
@@ -40,20 +40,23 @@ def draw(studio: Studio) -> list[Path]:
 
 def _numbers(probe: Any) -> dict[str, Any]:
     found = {"sequences": probe["sequences"]}
-    for gauge in GAUGES:
+    for gauge in (scale for scale in SCALES if scale in probe):
         numbers = probe[gauge]["variance"]
         found |= {f"{name}_{gauge}": value for name, value in numbers.items() if name != "log_quartiles"}
     return found
 
 
 def _page(probes: dict[str, Any], rows: list[dict[str, Any]]) -> Any:
-    figure, axes = sheet(2, len(probes), (3.1 * len(probes), 6.0), sharex=True)
+    scales = [scale for scale in SCALES if any(probe and scale in probe for probe in probes.values())]
+    size = (3.1 * len(probes), 0.6 + 2.7 * len(scales))
+    figure, axes = sheet(len(scales), len(probes), size, sharex=True)
     for column, (dataset, probe) in enumerate(probes.items()):
-        for row, gauge in enumerate(GAUGES):
+        for row, gauge in enumerate(scales):
             panel = axes[row, column]
-            panel.set_title(f"{dataset}, {gauge} gauge", fontsize=10, color=INK)
-            if probe is None:
-                say_why_empty(panel, rows[column]["state"])
+            name = "just noticeable differences" if gauge == "jnd" else f"{gauge} gauge"
+            panel.set_title(f"{dataset}, {name}", fontsize=10, color=INK)
+            if probe is None or gauge not in probe:
+                say_why_empty(panel, rows[column]["state"] if probe is None else "not in the cell")
                 continue
             curves = np.asarray(probe[gauge]["variance"]["log_quartiles"])
             frames = np.arange(1, curves.shape[1] + 1)
