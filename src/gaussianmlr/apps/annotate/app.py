@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, Response
 
 from gaussianmlr.apps.annotate.connections import StoreError
 from gaussianmlr.apps.annotate.exports import csv_of, manifest_of
+from gaussianmlr.apps.annotate.guide import Guide
 from gaussianmlr.apps.annotate.project import Project, Show, WriteQueue, answer_view
 from gaussianmlr.apps.annotate.store import Store
 from gaussianmlr.apps.annotate.thumbnails import jpeg_of
@@ -75,6 +76,8 @@ def make_annotate_app(
     wanted: int = 0,
     token: str | None = None,
     background: Callable[[threading.Event], None] | None = None,
+    guide: Guide | None = None,
+    candidates: Mapping[str, Sequence[str]] | None = None,
 ) -> FastAPI:
     """The application of `gmlr annotate`.
 
@@ -91,6 +94,10 @@ def make_annotate_app(
     background : callable, optional
         Runs in its own thread while the application runs, such as a model that suggests orders. It is given
         an event that is set when it should stop.
+    guide : Guide, optional
+        Instructions and descriptions of labels, shown beside the items.
+    candidates : mapping of str to sequence of str, optional
+        By name of an item: the labels that it offers. Others offer all.
     """
 
     @asynccontextmanager
@@ -106,7 +113,7 @@ def make_annotate_app(
 
     app = make_app(f"gaussianmlr: {title}", token=token, max_body=1 << 20, lifespan=lifespan, static=_STATIC)
     app.add_exception_handler(StoreError, _unavailable)
-    project = Project(store, title, wanted)
+    project = Project(store, title, wanted, guide or Guide(), candidates or {})
 
     @app.get("/", include_in_schema=False)
     def start() -> FileResponse:
@@ -157,6 +164,7 @@ def _ranking_routes(project: Project) -> APIRouter:
         order = given.order if given.state == "ranked" else None
 
         def save() -> dict[str, Any]:
+            project.check_offered(number, order or ())
             saved = store.answer(
                 number, given.person, order, token=given.token, note=given.note, seconds=given.seconds
             )

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
 from gaussianmlr.apps.annotate.agreement import Overview, Read, overview
 from gaussianmlr.apps.annotate.connections import StoreError
+from gaussianmlr.apps.annotate.guide import Guide
 from gaussianmlr.apps.annotate.orders import read_order
 from gaussianmlr.apps.annotate.store import Answer, Item, Store
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 
 __all__ = ["Project", "Show", "WriteQueue", "answer_view"]
 
 Show = Literal["all", "disputed", "mine", "skipped"]
 _Result = TypeVar("_Result")
+_NO_GUIDE = Guide()
+_ALL: Mapping[str, Sequence[str]] = MappingProxyType({})  # every item offers every label
 _AHEAD = 3  # items that the browser fetches in advance
 _CLAIM = 120.0  # seconds for which an item is reserved for the person who sees it
 _REST = 2.0  # seconds for which an overview is reused
@@ -57,8 +61,16 @@ class _Cached(NamedTuple):
 class Project:
     """A store, and what the server keeps beside it: who looks at which item, and the last overview."""
 
-    def __init__(self, store: Store, title: str = "", wanted: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        title: str = "",
+        wanted: int = 0,
+        guide: Guide = _NO_GUIDE,
+        candidates: Mapping[str, Sequence[str]] = _ALL,
+    ) -> None:
         self.store, self.title, self.wanted = store, title, wanted
+        self.guide, self.candidates = guide, candidates
         self._lock = threading.Lock()
         self._claims: dict[int, tuple[int, float]] = {}  # person -> item, since when
         self._computing = threading.Lock()
@@ -68,7 +80,24 @@ class Project:
     def about(self) -> dict[str, Any]:
         """What there is to rank."""
         store = self.store
-        return {"title": self.title, "kind": store.kind, "labels": store.labels, "items": store.count()}
+        return {
+            "title": self.title,
+            "kind": store.kind,
+            "labels": store.labels,
+            "items": store.count(),
+            "guide": self.guide.html,
+            "about": self.guide.about,
+        }
+
+    def check_offered(self, item: int, order: Sequence[Sequence[str]]) -> None:
+        """Refuse an order with labels that the item does not offer."""
+        name = self.store.item(item).name
+        offered = self.candidates.get(name)
+        strange = [label for bucket in order for label in bucket if offered and label not in offered]
+        if strange:
+            raise DataError(
+                f"{shorten(name)} does not offer {shorten(strange[0])}; it offers {shorten(offered)}"
+            )
 
     def next_items(self, person: int) -> list[Item]:
         """The item to show to the person now, and the ones after it."""
@@ -161,16 +190,24 @@ class Project:
 
     def _item_view(self, item: Item, person: int) -> dict[str, Any]:
         mine = self.store.answers(item.id, person)
-        found = self.store.suggestion(item.id)
+        found, offered = self.store.suggestion(item.id), self.candidates.get(item.name)
         suggestion = None
         if found is not None:
-            suggestion = {"order": read_order(found.ranking), "bits": found.uncertainty, "model": found.model}
+            order = read_order(found.ranking)
+            if offered:
+                kept = ([label for label in bucket if label in offered] for bucket in order)
+                order = [bucket for bucket in kept if bucket]
+            suggestion = {"order": order, "bits": found.uncertainty, "model": found.model}
+        before, after = self.store.neighbours(item.id)
         return {
             "id": item.id,
             "name": item.name,
             "content": None if self.store.kind == "image" else item.content,
             "answer": answer_view(mine[0]) if mine else None,
             "suggestion": suggestion,
+            "offered": offered,
+            "before": before,
+            "after": after,
         }
 
 

@@ -170,6 +170,12 @@ class Store:
             raise DataError(f"there is no item {number}")
         return self._item(rows[0])
 
+    def neighbours(self, number: int) -> tuple[int | None, int | None]:
+        """The items to rank before and after one, by their numbers; None where there is none."""
+        before = self._rows("SELECT max(id) FROM items WHERE present = 1 AND id < ?", number)
+        after = self._rows("SELECT min(id) FROM items WHERE present = 1 AND id > ?", number)
+        return before[0][0], after[0][0]
+
     def count(self) -> int:
         """The number of items to rank."""
         return int(self._rows("SELECT count(*) FROM items WHERE present = 1")[0][0])

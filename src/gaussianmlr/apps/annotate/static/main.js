@@ -69,6 +69,8 @@ function showItem(found, start) {
   showProgress(found.progress);
   if (!item) return show("done");
   savedItem = null;
+  byId("back").disabled = item.before === null;
+  byId("on").disabled = item.after === null;
   start ??= drafts.get(item.id);
   order = start?.order ?? (item.answer?.state === "ranked" ? item.answer.order : []);
   byId("note").value = start?.note ?? item.answer?.note ?? "";
@@ -158,13 +160,16 @@ function render() {
     return make("li", { "data-first": bucket[0], "aria-label": bucket.length > 1 ? `${bucket.join(" and ")}, tied` : bucket[0] }, ...chips);
   }));
   const wanted = byId("search").value.trim().toLowerCase();
-  const free = project.labels.filter((label) => bucketOf(order, label) < 0 && label.toLowerCase().includes(wanted));
+  const offered = item.offered ?? project.labels;
+  const free = project.labels.filter((label) => offered.includes(label) && bucketOf(order, label) < 0 && label.toLowerCase().includes(wanted));
   byId("labels").replaceChildren(...free.map((label) => {
     const key = KEYS[project.labels.indexOf(label)];
-    return make("button", { type: "button", class: "chip", "data-label": label, "aria-label": label, "aria-keyshortcuts": key,
+    return make("button", { type: "button", class: "chip", "data-label": label, "aria-label": label, "aria-keyshortcuts": key, title: project.about[label],
       onclick: (event) => press(label, event.detail === 0) }, ...(key ? [make("kbd", { "aria-hidden": "true" }, key)] : []), label);
   }));
   byId("tools").hidden = picked === null;
+  byId("label-about").hidden = !Object.hasOwn(project.about, picked ?? "");
+  byId("label-about").textContent = byId("label-about").hidden ? "" : `${picked}: ${project.about[picked]}`;
   const names = { "tool-up": "Move up", "tool-down": "Move down", "tool-tie": "Tie with the label above, or untie", "tool-remove": "Remove" };
   for (const [id, name] of Object.entries(names)) byId(id).setAttribute("aria-label", `${name}: ${picked}`);
 }
@@ -259,6 +264,17 @@ const undo = () => guarded(async () => {
   say("The last answer was undone.");
 });
 
+/** Show the item before or after, answered or not. What was changed here is kept until it is saved. */
+const step = (number) => guarded(async () => {
+  if (!item || number === null || number === undefined) return;
+  const note = byId("note").value;
+  const was = item.answer?.state === "ranked" ? item.answer : { order: [], note: item.answer?.note ?? "" };
+  if (savedItem !== item.id && (!same(order, was.order) || note !== (was.note ?? ""))) drafts.set(item.id, { order, note });
+  const found = await ask(`/api/items/${number}?person=${person.id}`);
+  showItem(found);
+  say(found.item.answer ? `Your answer: ${found.item.answer.state === "skipped" ? "skipped" : found.item.answer.ranking || "(none)"}` : "Not answered yet");
+});
+
 async function join(name) {
   person = await ask("/api/people", { json: { name } });
   remembered(person.name);
@@ -290,11 +306,13 @@ function onKey(event) {
   if (key === "Enter" && event.target.matches("button, a, summary") && !event.ctrlKey) return;
   const acts = {
     Enter: () => save("ranked"), s: () => save("skipped"), u: undo, g: takeSuggestion, "=": tools.tie,
+    ArrowLeft: () => step(item.before), ArrowRight: () => step(item.after),
     ArrowUp: tools.up, ArrowDown: tools.down, Delete: tools.remove, Backspace: tools.remove,
     n: () => byId("note").focus(), "/": () => byId("search").hidden || byId("search").focus(),
     "+": () => zoom.by(1.5), "-": () => zoom.by(1 / 1.5), z: zoom.toggle,
   };
   const label = project.labels[KEYS.indexOf(key)];
+  if (item.offered && label !== undefined && !item.offered.includes(label)) return;
   if (event.repeat && !key.startsWith("Arrow")) return;
   if (Object.hasOwn(acts, key)) acts[key]();
   else if (KEYS.includes(key) && label !== undefined) press(label);
@@ -327,6 +345,11 @@ function setUp() {
   byId("save").addEventListener("click", () => save("ranked"));
   byId("skip").addEventListener("click", () => save("skipped"));
   byId("undo").addEventListener("click", undo);
+  byId("back").addEventListener("click", () => step(item.before));
+  byId("on").addEventListener("click", () => step(item.after));
+  byId("guide-card").hidden = !project.guide;
+  byId("guide-card").open = matchMedia("(min-width: 48.01rem)").matches;
+  byId("guide").innerHTML = project.guide; // the server rendered it without raw HTML, and no script may run on this page
   byId("done-undo").addEventListener("click", undo);
   byId("search").addEventListener("input", render);
   byId("go-look").addEventListener("click", () => show("look"));
