@@ -40,8 +40,10 @@ __all__ = ["MultiLabelRanker"]
 _ONE_AT_A_TIME = threading.Lock()  # torch has one generator per process, shared by all threads
 _EXACT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # networks in double precision, made once
 _EPOCHS = (20, 100)  # minimum and maximum number of epochs for few rows
-_STEPS = (150, 3_000)  # steps to reach with more epochs, and steps not to exceed
+_STEPS = (300, 3_000)  # steps to reach with more epochs, and steps not to exceed
 _FEWEST_EPOCHS = 10  # for many rows
+_RATES = (3e-3, 1e-3)  # for fewer rows than the next number, and for more
+_FEW_ROWS = 800
 _BATCH = (32, 512)
 _BATCHES = 20  # per epoch, within the limits of the batch size
 _READ_AT_ONCE = 1024
@@ -74,8 +76,10 @@ class MultiLabelRanker(BaseRanker):
         Maximum number of passes over the training data; depends on the number of rows by default.
     batch_size : int, optional
         Instances per step; depends on the number of rows by default.
-    rate, weight_decay : float
-        The maximum learning rate, and decoupled weight decay.
+    rate : float, optional
+        The maximum learning rate; by default 3e-3 for fewer than 800 training rows, and 1e-3 for more.
+    weight_decay : float
+        Decoupled weight decay.
     validation_fraction : float
         Share of the rows held out to choose the best epoch. 0 trains on all rows and keeps the last epoch.
     conformal : float
@@ -135,7 +139,7 @@ class MultiLabelRanker(BaseRanker):
         n_members: int = 2,
         epochs: int | None = None,
         batch_size: int | None = None,
-        rate: float = 1e-3,
+        rate: float | None = None,
         weight_decay: float = 0.05,
         validation_fraction: float = 0.15,
         patience: int | None = None,
@@ -351,7 +355,7 @@ class MultiLabelRanker(BaseRanker):
             head_settings={"hidden": int(self.hidden), "dropout": float(self.dropout)},
             epochs=int(epochs),
             batch_size=int(batch),
-            rate=float(self.rate),
+            rate=_RATES[rows >= _FEW_ROWS] if self.rate is None else float(self.rate),
             weight_decay=float(self.weight_decay),
             patience=self.patience,
             select="loss" if weighted else "tau_b",  # only the loss is weighted
