@@ -79,7 +79,7 @@ class GaussianMLR(MultiLabelRanker):
         n_members: int = 2,
         epochs: int | None = None,
         batch_size: int | None = None,
-        rate: float = 1e-3,
+        rate: float | None = None,
         weight_decay: float = 0.05,
         validation_fraction: float = 0.15,
         patience: int | None = None,

@@ -24,7 +24,7 @@ from gaussianmlr.data.splits import rolling_hold_out
 from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs, column_names, parted
 from gaussianmlr.estimators.random_state import generators_kept
-from gaussianmlr.estimators.sizes import batch_for, epochs_for
+from gaussianmlr.estimators.sizes import batch_for, epochs_for, rate_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
 from gaussianmlr.model.model import Model, join, load
@@ -68,8 +68,10 @@ class MultiLabelRanker(BaseRanker):
         Maximum number of passes over the training data; depends on the number of rows by default.
     batch_size : int, optional
         Instances per step; depends on the number of rows by default.
-    rate, weight_decay : float
-        The maximum learning rate, and decoupled weight decay.
+    rate : float, optional
+        The maximum learning rate; by default 3e-3 for fewer than 800 training rows, and 1e-3 for more.
+    weight_decay : float
+        Decoupled weight decay.
     validation_fraction : float
         Share of the rows held out to choose the best epoch. 0 trains on all rows and keeps the last epoch.
     conformal : float
@@ -129,7 +131,7 @@ class MultiLabelRanker(BaseRanker):
         n_members: int = 2,
         epochs: int | None = None,
         batch_size: int | None = None,
-        rate: float = 1e-3,
+        rate: float | None = None,
         weight_decay: float = 0.05,
         validation_fraction: float = 0.15,
         patience: int | None = None,
@@ -330,7 +332,7 @@ class MultiLabelRanker(BaseRanker):
             head_settings={"hidden": int(self.hidden), "dropout": float(self.dropout)},
             epochs=int(epochs),
             batch_size=int(batch),
-            rate=float(self.rate),
+            rate=rate_for(rows) if self.rate is None else float(self.rate),
             weight_decay=float(self.weight_decay),
             patience=self.patience,
             select="loss" if weighted else "tau_b",  # only the loss is weighted

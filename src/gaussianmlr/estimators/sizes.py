@@ -1,14 +1,16 @@
-"""Sizes of batches and numbers of epochs that suit the number of rows."""
+"""Sizes of batches, numbers of epochs and learning rates that suit the number of rows."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["batch_for", "epochs_for"]
+__all__ = ["batch_for", "epochs_for", "rate_for"]
 
 _EPOCHS = (20, 100)  # minimum and maximum number of epochs for few rows
-_STEPS = (150, 3_000)  # steps to reach with more epochs, and steps not to exceed
+_STEPS = (300, 3_000)  # steps to reach with more epochs, and steps not to exceed
 _FEWEST_EPOCHS = 10  # for many rows
+_RATES = (3e-3, 1e-3)  # for fewer rows than the next number, and for more
+_FEW_ROWS = 800
 _BATCH = (32, 512)
 _BATCHES = 20  # per epoch, within the limits of the batch size
 
@@ -31,8 +33,19 @@ def epochs_for(rows: int, batch: int) -> int:
     Examples
     --------
     >>> epochs_for(100, 32), epochs_for(3_000, 128), epochs_for(10**6, 512)
-    (38, 20, 10)
+    (75, 20, 10)
     """
     steps = max(1, -(-rows // batch))
     few = min(max(_EPOCHS[0], -(-_STEPS[0] // steps)), _EPOCHS[1])
     return max(_FEWEST_EPOCHS, min(few, _STEPS[1] // steps))
+
+
+def rate_for(rows: int) -> float:
+    """The maximum learning rate.
+
+    Examples
+    --------
+    >>> rate_for(100), rate_for(3_000)
+    (0.003, 0.001)
+    """
+    return _RATES[rows >= _FEW_ROWS]
