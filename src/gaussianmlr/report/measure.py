@@ -159,7 +159,8 @@ class Evidence:
         """Coverage against accuracy; None for methods without sigma."""
         if self.prediction.raw is None:
             return None
-        return metrics.abstention(Significance(*self.prediction.raw), self.truth)
+        law = Significance(*self.prediction.raw)  # type: ignore[arg-type]  # arrays will do
+        return metrics.abstention(law, self.truth)
 
 
 def find_evidence(
