@@ -29,6 +29,7 @@ from gaussianmlr.training.origin import read_origin
 __all__ = ["Evidence", "Wanted", "find_evidence"]
 
 IntArray = npt.NDArray[np.int64]
+_CONFUSED = 500  # labels with a count for each pair
 _PAIRS = 20_000_000  # probabilities of pairs in memory at a time
 
 
@@ -140,8 +141,14 @@ class Evidence:
 
     @cached_property
     def confusion(self) -> Confusion:
-        """Confusion of order: which labels are predicted in the wrong order."""
-        return confusion(self.prediction.ranks, self.truth)
+        """Confusion of order: which labels are predicted in the wrong order, among those of `confused`."""
+        return confusion(self.prediction.ranks[:, self.confused], self.truth[:, self.confused])
+
+    @cached_property
+    def confused(self) -> IntArray:
+        """Columns of the labels whose confusion is counted: of many, those that are relevant most often."""
+        often = (self.truth > 0).sum(0) + (self.prediction.ranks > 0).sum(0)
+        return np.sort(np.argsort(-often, kind="stable")[:_CONFUSED])
 
     @property
     def paired(self) -> int:
