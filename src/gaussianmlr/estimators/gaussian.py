@@ -164,7 +164,8 @@ class GaussianMLR(MultiLabelRanker):
             raise DataError(f"model is {self.model!r}; expected 'auto', 'network', 'trees' or 'both'")
         if self.model != "auto":
             return Choice(self.model, f"model={self.model!r} was asked for")
-        if (why := no_trees(*data.inputs.shape, data.ranks.shape[-1])) is not None:
+        rows, columns = data.inputs.shape
+        if (why := no_trees(rows, columns, data.ranks.shape[-1])) is not None:
             return Choice("network", why)
         first = seeds[:1]
 

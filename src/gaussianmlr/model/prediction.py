@@ -19,11 +19,11 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.model import display
 from gaussianmlr.model.guarantees import Conformal, Guaranteed
+from gaussianmlr.model.pairs import TopPairs, partial_texts, refuse_pairs, top_pairs, top_places
 from gaussianmlr.model.ranks import mean_rank, rank_distribution
 from gaussianmlr.model.tables import dict_of, frame_of
 from gaussianmlr.normal.gaussians import central_interval
 from gaussianmlr.orders import check_labels, densify, to_lists, to_text
-from gaussianmlr.orders.partial import partial_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -271,8 +271,30 @@ class Prediction:
 
     @cached_property
     def p_above(self) -> FloatArray:
-        """Probability [N, K, K] that a label is more significant than another; see `normal.p_above`."""
+        """Probability [N, K, K] that a label is more significant than another; see `normal.p_above`.
+
+        Of many labels, `top_pairs` gives those among the most significant ones.
+        """
+        refuse_pairs(self, "p_above", "prediction.top_pairs(50)")
         return self._read(normal.p_above)
+
+    def top_places(self, top: int = 50) -> IntArray:
+        """Columns [N, min(top, K)] of the most significant labels of each instance, the first one first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Prediction(np.array([[2.0, -1.0, 3.0]]), np.array([[0.9, 0.2, 0.9]]), list("abc")).top_places(2)
+        array([[2, 0]])
+        """
+        return top_places(self, top)
+
+    def top_pairs(self, top: int = 50) -> TopPairs:
+        """`p_above` among the most significant labels of each instance: top^2 numbers instead of K^2.
+
+        The probability of a pair depends on its two labels alone, so these are the same numbers.
+        """
+        return top_pairs(self, self._sigmas(), top)
 
     @cached_property
     def p_first(self) -> FloatArray:
@@ -287,6 +309,7 @@ class Prediction:
         temperatures, the law of the pairs says how likely each rank of a relevant label is:
         :math:`P(r) = P(\text{relevant})\,P_{T_p}(r \mid \text{relevant})`.
         """
+        refuse_pairs(self, "p_rank", "expected_rank, or prediction.partial_text(top=50)")
         return fixed(rank_distribution(*self._law(), self.p_relevant))
 
     @cached_property
@@ -296,21 +319,27 @@ class Prediction:
 
     def rank_interval(self, confidence: float = 0.9) -> Interval:
         """Central interval of ranks that holds the true rank with this probability or more."""
+        refuse_pairs(self, "rank_interval", "expected_rank, or prediction.partial_text(top=50)")
         found = central_interval(torch.tensor(self.p_rank), confidence)
         return Interval(*(part.numpy() for part in found))
 
     def partial_order(self, confidence: float = 0.9) -> BoolArray:
         """Which label stands above which, for sure: [N, K, K]; see `normal.partial_order`."""
+        refuse_pairs(self, "partial_order", "prediction.partial_text(top=50)")
         found: BoolArray = normal.partial_order(*self._law(), confidence).numpy()
         return found
 
-    def partial_text(self, confidence: float = 0.9) -> list[str]:
-        """What is sure of the orders, as texts; see `orders.partial.partial_text`."""
-        parts = zip(self.partial_order(confidence), self.p_relevant, self.scores)
-        return [
-            partial_text(above, chances >= confidence, chances > 1.0 - confidence, self.labels, scores)
-            for above, chances, scores in parts
-        ]
+    def partial_text(self, confidence: float = 0.9, top: int | None = None) -> list[str]:
+        """What is sure of the orders, as texts; see `orders.partial.partial_text`.
+
+        Parameters
+        ----------
+        confidence : float
+            Required probability of a statement.
+        top : int, optional
+            Make statements on so many labels of each instance only, the most significant ones.
+        """
+        return partial_texts(self, self._sigmas(), confidence, top)
 
     def guaranteed(self, alpha: float = 0.1) -> Guaranteed:
         """Relevance sets, rank intervals and partial orders that hold whatever the model is like.
@@ -330,7 +359,7 @@ class Prediction:
             )
         return Guaranteed(self, self.conformal, alpha)
 
-    def to_frame(self, *more: str, confidence: float | None = None) -> pd.DataFrame:
+    def to_frame(self, *more: str, confidence: float | None = None, top: int | None = None) -> pd.DataFrame:
         """A tidy pandas frame, one row per instance and label.
 
         Parameters
@@ -338,7 +367,9 @@ class Prediction:
         *more : str
             Further readings of shape [N, K] as columns: ``"p_first"``, ``"expected_rank"``.
         confidence : float, optional
-            Adds `rank_interval` at this confidence, as ``rank_low`` and ``rank_high``.
+            Adds `rank_interval` at this confidence, as ``rank_low`` and ``rank_high``; not with `top`.
+        top : int, optional
+            Give so many labels of each instance, the most significant ones, the first one first.
 
         Examples
         --------
@@ -348,9 +379,15 @@ class Prediction:
         0         0     a     1    2.0         0.9
         1         0     b     0   -1.0         0.2
         """
-        return frame_of(self, more, confidence)
+        return frame_of(self, more, confidence, top)
 
-    def to_json(self, *more: str, confidence: float | None = None, indent: int | None = None) -> str:
+    def to_json(
+        self,
+        *more: str,
+        confidence: float | None = None,
+        indent: int | None = None,
+        top: int | None = None,
+    ) -> str:
         """JSON with method, labels and, for each instance, its name, order and the columns of `to_frame`.
 
         Examples
@@ -360,10 +397,12 @@ class Prediction:
         {"method": "br", "labels": ["a"], "instances": [{"name": 0, "order": "a",
         "labels": {"a": {"rank": 1, "score": 2.0, "p_relevant": 0.9}}}]}
         """
-        return dumps(self.to_dict(*more, confidence=confidence), ensure_ascii=False, indent=indent)
+        return dumps(self.to_dict(*more, confidence=confidence, top=top), ensure_ascii=False, indent=indent)
 
-    def to_dict(self, *more: str, confidence: float | None = None) -> dict[str, Any]:
+    def to_dict(self, *more: str, confidence: float | None = None, top: int | None = None) -> dict[str, Any]:
         """What `to_json` writes, as plain dicts, lists and numbers; arguments as of `to_frame`.
+
+        With `top`, ``labels`` are those that occur, and ``partial`` makes statements on them alone.
 
         Examples
         --------
@@ -371,7 +410,7 @@ class Prediction:
         >>> Prediction(np.array([[2.0]]), np.array([[0.9]]), ("a",), method="br").to_dict()["instances"]
         [{'name': 0, 'order': 'a', 'labels': {'a': {'rank': 1, 'score': 2.0, 'p_relevant': 0.9}}}]
         """
-        return dict_of(self, more, confidence)
+        return dict_of(self, more, confidence, top)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -406,11 +445,16 @@ class Prediction:
         return display.as_html(self)
 
     def _law(self) -> tuple[Tensor, Tensor]:
-        """The raw mu and sigma as tensors, or an error that says what there is without them."""
+        """The raw mu and sigma as tensors."""
+        mu, sigma = self._sigmas()
+        return torch.tensor(mu), torch.tensor(sigma)
+
+    def _sigmas(self) -> Significances:
+        """The raw mu and sigma, or an error that says what there is without them."""
         if self.raw is None:
             method = f"the method {self.method!r}" if self.method else "this method"
             raise DataError(f"{method} has no sigma: it gives {_OF_ALL}, but not {_OF_SIGMA}")
-        return torch.tensor(self.raw.mu), torch.tensor(self.raw.sigma)
+        return self.raw
 
     def _read(self, function: Callable[[Tensor, Tensor], Tensor]) -> FloatArray:
         return fixed(function(*self._law()).numpy())

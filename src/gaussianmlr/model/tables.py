@@ -18,37 +18,57 @@ if TYPE_CHECKING:
 __all__ = ["dict_of", "frame_of"]
 
 
-def frame_of(prediction: Prediction, more: Sequence[str], confidence: float | None) -> pd.DataFrame:
+def frame_of(
+    prediction: Prediction, more: Sequence[str], confidence: float | None, top: int | None
+) -> pd.DataFrame:
     """`Prediction.to_frame`."""
     import pandas as pd
 
-    count, width = prediction.scores.shape
+    count, places = len(prediction), _places(prediction, top)
+    kind = object if count == 0 else None
     table: dict[str, Any] = {
-        "instance": np.repeat(pd.Index(prediction.names, dtype=object if count == 0 else None), width),
-        "label": np.tile(np.array(prediction.labels, dtype=object), count),
+        "instance": np.repeat(pd.Index(prediction.names, dtype=kind), places.shape[1]),
+        "label": np.array(prediction.labels, dtype=object)[places].ravel(),
     }
-    table |= {name: values.ravel() for name, values in _columns(prediction, more, confidence).items()}
-    return pd.DataFrame(table)
+    columns = _columns(prediction, more, confidence, places, whole=top is None)
+    return pd.DataFrame(table | {name: values.ravel() for name, values in columns.items()})
 
 
-def dict_of(prediction: Prediction, more: Sequence[str], confidence: float | None) -> dict[str, Any]:
+def dict_of(
+    prediction: Prediction, more: Sequence[str], confidence: float | None, top: int | None
+) -> dict[str, Any]:
     """`Prediction.to_dict`."""
-    columns = {name: values.tolist() for name, values in _columns(prediction, more, confidence).items()}
-    partial = [] if confidence is None else prediction.partial_text(confidence)
+    places = _places(prediction, top)
+    found = _columns(prediction, more, confidence, places, whole=top is None)
+    columns = {name: values.tolist() for name, values in found.items()}
+    partial = [] if confidence is None else prediction.partial_text(confidence, top)
     instances = []
     for row, (name, order) in enumerate(zip(prediction.names or (), prediction.orders)):
         labels = {
-            label: {key: values[row][place] for key, values in columns.items()}
-            for place, label in enumerate(prediction.labels)
+            prediction.labels[place]: {key: values[row][number] for key, values in columns.items()}
+            for number, place in enumerate(places[row].tolist())
         }
         sure = {"partial": partial[row]} if partial else {}
         instances.append({"name": _plain(name), "order": order, **sure, "labels": labels})
     scale = {} if prediction.scale is None else {"scale": prediction.scale}
-    return {"method": prediction.method, **scale, "labels": list(prediction.labels), "instances": instances}
+    known = [prediction.labels[place] for place in np.unique(places).tolist()]
+    return {"method": prediction.method, **scale, "labels": known, "instances": instances}
+
+
+def _places(prediction: Prediction, top: int | None) -> npt.NDArray[np.int64]:
+    """Columns [N, top] of the labels to give."""
+    if top is not None:
+        return prediction.top_places(top)
+    return np.broadcast_to(np.arange(len(prediction.labels)), prediction.scores.shape)
 
 
 def _columns(
-    prediction: Prediction, more: Sequence[str], confidence: float | None
+    prediction: Prediction,
+    more: Sequence[str],
+    confidence: float | None,
+    places: npt.NDArray[np.int64],
+    *,
+    whole: bool,
 ) -> dict[str, npt.NDArray[Any]]:
     found: dict[str, npt.NDArray[Any]] = {"rank": prediction.ranks, "score": prediction.scores}
     if prediction.raw is not None:
@@ -58,9 +78,11 @@ def _columns(
         if name not in ("p_first", "expected_rank"):
             raise DataError(f"no column {name!r}; further ones are 'p_first' and 'expected_rank'")
         found[name] = getattr(prediction, name)
-    if confidence is not None:
-        found["rank_low"], found["rank_high"] = prediction.rank_interval(confidence)
-    return found
+    if whole:
+        if confidence is not None:
+            found["rank_low"], found["rank_high"] = prediction.rank_interval(confidence)
+        return found
+    return {name: np.take_along_axis(values, places, 1) for name, values in found.items()}
 
 
 def _plain(name: Any) -> Any:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method
 from gaussianmlr.nn import backbones
 from gaussianmlr.nn.backbones import Backbone
 from gaussianmlr.nn.heads import Head, make_head
+
+MOST_PAIRS = (
+    2_000_000  # outputs of pairs: about 2,000 labels, and some gigabytes of weights and their moments
+)
 
 
 class Network(nn.Module):
@@ -111,7 +117,31 @@ def make_network(
     >>> network(torch.zeros(2, 5))["pair"].shape
     torch.Size([2, 6])
     """
+    refuse_many_pairs(method, labels)
     made = backbones.make(backbone, channels=channels, **(backbone_settings or {}))
     return Network(
         made, make_head(head, method.outputs, labels=labels, backbone=made, **(head_settings or {}))
     )
+
+
+def refuse_many_pairs(method: Method, labels: int) -> None:
+    """Refuse methods with an output per pair of labels where there are too many labels.
+
+    Examples
+    --------
+    >>> from gaussianmlr import methods
+    >>> refuse_many_pairs(methods.make("crpc"), 10_000)
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: crpc has an output per pair of labels: 50,005,000 for 10,000 labels;
+    expected at most 2,000,000 (1,999 labels). gmlr, ranknet and lsep compare labels too and have outputs per
+    label alone
+    """
+    pairs = sum(output.size(labels) for output in method.outputs if output.of == "pair")
+    if pairs > MOST_PAIRS:
+        most = math.isqrt(2 * MOST_PAIRS) - 1
+        raise DataError(
+            f"{method.name} has an output per pair of labels: {pairs:,} for {labels:,} labels; expected "
+            f"at most {MOST_PAIRS:,} ({most:,} labels). gmlr, ranknet and lsep compare labels too and have "
+            "outputs per label alone"
+        )

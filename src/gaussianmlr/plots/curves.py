@@ -104,7 +104,9 @@ class ReliabilityDisplay(OfPredictions):
 
 def _pairs(prediction: Prediction) -> Any:
     """The law of its pairs; without sigma, the error that says so."""
-    return prediction.p_above if prediction.raw is None else Significance(*prediction.raw)
+    if prediction.raw is None:
+        return prediction.p_above
+    return Significance(*prediction.raw)  # type: ignore[arg-type]  # arrays will do
 
 
 _WHAT = {"relevance": "relevance", "pairs": "one label above another"}

@@ -105,13 +105,15 @@ def _predictions(evidence: Evidence, escape_formulas: bool) -> tuple[str, str]:
     else:
         columns |= {"significance": found.significance, "sigma": found.sigma}
     columns["p_relevant"] = found.p_relevant
+    words = "every instance that was measured: orders only, the full table would be too large here"
+    if truth.size * len(columns) * 2 > _MOST_BYTES:  # a digit and a comma each
+        return csv_text(head, rows, escape_formulas=escape_formulas), words
     names = [f"{column}:{label}" for label in found.labels for column in columns]
     values = np.stack(list(columns.values()), axis=-1).reshape(len(orders), -1)
     more = ([*row, *map(_number, numbers)] for row, numbers in zip(rows, values.tolist()))
     whole = csv_text([*head, *names], more, escape_formulas=escape_formulas)
     if len(whole) <= _MOST_BYTES:
         return whole, "every instance that was measured: orders, ranks, significances, probabilities"
-    words = "every instance that was measured: orders only, the full table would be too large here"
     return csv_text(head, rows, escape_formulas=escape_formulas), words
 
 

@@ -30,6 +30,7 @@ from gaussianmlr.training.origin import read_origin
 __all__ = ["Evidence", "Wanted", "find_evidence"]
 
 IntArray = npt.NDArray[np.int64]
+_CONFUSED = 500  # labels with a count for each pair
 _PAIRS = 20_000_000  # probabilities of pairs in memory at a time
 
 
@@ -141,8 +142,14 @@ class Evidence:
 
     @cached_property
     def confusion(self) -> Confusion:
-        """Confusion of order: which labels are predicted in the wrong order."""
-        return confusion(self.prediction.ranks, self.truth)
+        """Confusion of order: which labels are predicted in the wrong order, among those of `confused`."""
+        return confusion(self.prediction.ranks[:, self.confused], self.truth[:, self.confused])
+
+    @cached_property
+    def confused(self) -> IntArray:
+        """Columns of the labels whose confusion is counted: of many, those that are relevant most often."""
+        often = (self.truth > 0).sum(0) + (self.prediction.ranks > 0).sum(0)
+        return np.sort(np.argsort(-often, kind="stable")[:_CONFUSED])
 
     @property
     def paired(self) -> int:
@@ -160,7 +167,8 @@ class Evidence:
         """Coverage against accuracy; None for methods without sigma."""
         if self.prediction.raw is None:
             return None
-        return metrics.abstention(Significance(*self.prediction.raw), self.truth)
+        law = Significance(*self.prediction.raw)  # type: ignore[arg-type]  # arrays will do
+        return metrics.abstention(law, self.truth)
 
 
 def find_evidence(

@@ -1,0 +1,133 @@
+"""How time and memory grow with the number of labels: `python benchmarks/labels.py [--labels 1000 10000 100000]`.
+
+Every instance has ten relevant labels. Each number of labels has a process of its own; a step's memory is its
+peak beyond what was held before it. The exponent is that of the last two numbers of labels: 1 = like K, 2 =
+like K^2. An exponent above 1.2 is an error, and so are exceeded limits of the row for one prediction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MOST = 1.2
+POSITIVES = 10
+ROWS = 48
+SOME = 0.1, 20.0  # seconds and megabytes below which a step is too small to have an exponent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--labels", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--one", type=int, help="measure one number of labels and print JSON")
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measured(given.one)))
+        return
+    found = {}
+    for labels in given.labels:
+        command = [sys.executable, __file__, "--one", str(labels)]
+        found[labels] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        print(f"{labels:,} labels measured", file=sys.stderr)
+    sys.exit(report(found))
+
+
+def report(found: dict[int, dict[str, tuple[float, float]]]) -> int:
+    """Print the table; the number of steps above the limit."""
+    sizes = list(found)
+    print("| step | " + " | ".join(f"K = {size:,}" for size in sizes) + " | exponents of time, memory |")
+    print("| --- |" + " --- |" * (len(sizes) + 1))
+    wrong = 0
+    for step in found[sizes[0]]:
+        cells = [f"{found[size][step][0]:.3g} s, {found[size][step][1]:.0f} MB" for size in sizes]
+        before, last = (found[size][step] for size in sizes[-2:])
+        growth = math.log(sizes[-1] / sizes[-2])
+        exponents = [
+            math.log(late / max(early, 1e-9)) / growth if late > least else None
+            for early, late, least in zip((max(one, 0.2 * low) for one, low in zip(before, SOME)), last, SOME)
+        ]
+        bad = any(one is not None and one > MOST for one in exponents)
+        wrong += bad
+        said = ", ".join("small" if one is None else f"{one:.2f}" for one in exponents)
+        print(f"| {step} | " + " | ".join(cells) + f" | {said}{' TOO MUCH' if bad else ''} |")
+    return wrong
+
+
+def measured(labels: int) -> dict[str, tuple[float, float]]:
+    """Seconds of processor time and megabytes of each step."""
+    import numpy as np
+    import torch
+
+    from gaussianmlr import MultiLabelRanker, metrics
+    from gaussianmlr.data import RankedData
+    from gaussianmlr.model.calibration import calibrate, compare
+    from gaussianmlr.model.scale import fit_scale
+    from gaussianmlr.report.measure import Evidence
+    from gaussianmlr.report.run_page import run_page
+
+    rng = np.random.default_rng(0)
+    names = tuple(f"label {k}" for k in range(labels))
+    X, ranks = rng.normal(size=(ROWS, 8)), np.zeros((ROWS, labels), dtype=np.int64)
+    for row in range(ROWS):
+        ranks[row, rng.choice(labels, POSITIVES, replace=False)] = np.arange(1, POSITIVES + 1)
+    truth = torch.from_numpy(ranks)
+    found: dict[str, tuple[float, float]] = {}
+
+    def step(name: str, call: Callable[[], Any], times: int = 1) -> Any:
+        if times > 1:
+            call()  # imports, caches
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        before, start = _megabytes("VmRSS"), time.process_time()
+        for _ in range(times):
+            result = call()
+        spent = (time.process_time() - start) / times
+        found[name] = spent, max(0.0, _megabytes("VmHWM") - before)
+        return result
+
+    ranker = MultiLabelRanker("gmlr", n_members=1, epochs=2, hidden=16, random_state=0)
+    ranker.fit(X[:, :3], ranks[:, :50])  # imports
+    step("fit, 2 epochs with calibration", lambda: ranker.fit(X, ranks))
+    model = ranker.to_model()
+    reading = step("read", lambda: model.read(torch.from_numpy(X).float()))
+    calibration = step("calibrate", lambda: calibrate(reading, truth))
+    step("calibration error", lambda: compare(reading, truth, calibration))
+    step("just noticeable differences", lambda: fit_scale(reading))
+    step("evaluate", lambda: metrics.evaluate(reading.scores, truth))
+    row = torch.from_numpy(X[:1]).float()
+    step("predict a row", lambda: model.predict(row).scores, times=5)
+    one = step("order of a row", lambda: model.predict(row).orders, times=5)
+    one = model.predict(row)
+    step("P(first) of a row", lambda: model.predict(row).p_first)
+    step("JSON of a row", lambda: one.to_json())
+    step("JSON of a row, top 50 with partial order", lambda: one.to_json(top=50, confidence=0.9))
+    step("pairs of a row, top 50", lambda: one.top_pairs(50))
+    step("frame of a row", lambda: one.to_frame())
+    data = RankedData(ranks, names, X)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "model"
+        step("save", lambda: model.save(place))
+        rows = np.arange(ROWS)
+        evidence = Evidence(model, data, "data", "all", rows, reading, ranks, ())
+        step("report", lambda: run_page(place, evidence, 2, lambda done, total: None))
+    found["peak of the process"] = 0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return found
+
+
+def _megabytes(name: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) / 1024
+    raise OSError(f"no {name} in /proc/self/status: Linux only")
+
+
+if __name__ == "__main__":
+    main()

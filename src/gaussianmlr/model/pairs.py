@@ -1,0 +1,75 @@
+"""Pairs of labels in predictions: their limits, and those of the most significant labels alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gaussianmlr import normal
+from gaussianmlr._utils.arrays import FloatArray, fixed
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.orders.partial import partial_text
+
+if TYPE_CHECKING:
+    from gaussianmlr.model.prediction import Prediction, Significances
+
+__all__ = ["TopPairs", "partial_texts", "refuse_pairs", "top_pairs", "top_places"]
+
+MOST = 1 << 29  # numbers of pairs in memory at a time: 4 GB
+IntArray = npt.NDArray[np.int64]
+
+
+class TopPairs(NamedTuple):
+    """The most significant labels of each instance, and the probabilities of their pairs."""
+
+    places: IntArray
+    """Columns [N, top] of the labels, the most significant first."""
+    p_above: FloatArray
+    """Probability [N, top, top] that one is above the other."""
+
+
+def refuse_pairs(prediction: Prediction, name: str, instead: str) -> None:
+    """Refuse what holds K^2 numbers per instance where they are too many; say what there is instead."""
+    count, width = prediction.scores.shape
+    numbers = count * width**2
+    if numbers > MOST:
+        raise DataError(
+            f"{name} of {count:,} x {width:,} labels has {numbers:,} numbers, one per pair of labels; "
+            f"expected at most {MOST:,}. Read fewer instances at a time, prediction[:n], or {instead}"
+        )
+
+
+def top_places(prediction: Prediction, top: int) -> IntArray:
+    """`Prediction.top_places`."""
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
+        raise DataError(f"top is {shorten(top)}; expected a number of labels from 1 up")
+    return np.argsort(-prediction.scores, axis=1, kind="stable")[:, :top]
+
+
+def top_pairs(prediction: Prediction, law: Significances, top: int) -> TopPairs:
+    """`Prediction.top_pairs`."""
+    places = top_places(prediction, top)
+    mu, sigma = (torch.tensor(np.take_along_axis(part, places, 1)) for part in law)
+    return TopPairs(places, fixed(normal.p_above(mu, sigma).numpy()))
+
+
+def partial_texts(
+    prediction: Prediction, law: Significances, confidence: float, top: int | None
+) -> list[str]:
+    """`Prediction.partial_text`, one instance at a time."""
+    if top is None:
+        refuse_pairs(prediction[:1], "partial_text", "prediction.partial_text(top=50)")
+        places = np.broadcast_to(np.arange(len(prediction.labels)), prediction.scores.shape)
+    else:
+        places = top_places(prediction, top)
+    texts = []
+    for row, some in enumerate(places):
+        mu, sigma = (torch.tensor(part[row, some]) for part in law)
+        above = normal.partial_order(mu, sigma, confidence).numpy()
+        chances, scores = prediction.p_relevant[row, some], prediction.scores[row, some]
+        labels = [prediction.labels[place] for place in some.tolist()]
+        texts.append(partial_text(above, chances >= confidence, chances > 1.0 - confidence, labels, scores))
+    return texts
