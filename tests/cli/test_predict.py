@@ -54,6 +54,7 @@ def inside(*arguments, text=None):
     return CliRunner().invoke(app, ["predict", *map(str, arguments)], input=text)
 
 
+@pytest.mark.slow
 def test_rows_through_a_pipe(model, table):
     rows = table.read_text().splitlines()
     rows.insert(5, "odd,1,2,3")
@@ -252,6 +253,7 @@ def photos(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_pictures_from_training_to_prediction(photos, tmp_path):
     run = tmp_path / "run"
     settings = ["--image-size", "32", "--epochs", "2", "--set", "batch_size=4", "--quiet", "--json"]

@@ -92,6 +92,7 @@ def test_rivals_take_the_same_frame(other):
     assert np.isfinite(other.decision_function(X[240:].assign(city="Atlantis", wet=None, day=None))).all()
 
 
+@pytest.mark.slow
 def test_gaps_in_arrays():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(200, 3))

@@ -78,6 +78,7 @@ def test_both_is_the_mean_of_its_kinds(table):
     assert np.abs(scores["network"] - scores["trees"]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_choice_follows_the_data_and_says_why(monkeypatch):
     """Steps that only trees see at once; then the same choice with the trees made useless."""
     rng = np.random.default_rng(0)

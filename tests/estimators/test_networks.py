@@ -275,6 +275,7 @@ def test_clone_pickle_and_threads(fitted, table):
     np.testing.assert_array_equal(found, cross_val_score(GaussianMLR(**QUICK), X, ranks, cv=3))
 
 
+@pytest.mark.slow
 def test_processes_of_joblib(table):
     X, ranks = table
     alone = cross_val_score(GaussianMLR(**QUICK), X, ranks, cv=2)
@@ -348,6 +349,7 @@ def test_the_scale_of_columns_does_not_matter(table):
     np.testing.assert_allclose(one.decision_function(X), two.decision_function(X * 1000 - 7), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_saved_estimator_serves_the_command_line(fitted, table, tmp_path):
     X = table[0]
     folder = fitted.save(tmp_path / "model")

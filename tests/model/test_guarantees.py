@@ -262,6 +262,7 @@ def test_the_same_recipe_resumes_and_another_share_is_refused(tmp_path):
 QUICK = {"epochs": 3, "hidden": 16, "random_state": 0}
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_calibrated_on_rows_that_no_member_saw():
     data, test = draw(500, 14), draw(2_000, 15)
     X, y = data.inputs.numpy(), data.ranks.numpy()

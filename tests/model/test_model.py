@@ -182,6 +182,7 @@ def test_a_failed_replacement_keeps_the_old_model(fitted, saved, monkeypatch):
     assert [file.name for file in saved.parent.iterdir()] == ["model"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["load", "open", "save"])
 def test_a_model_is_not_lost_when_a_process_dies_while_it_replaces_it(fitted, saved, then):
     expected = gaussianmlr.load(saved).read(make_data().inputs).scores

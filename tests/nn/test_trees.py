@@ -191,6 +191,7 @@ def test_forged_files_cost_what_they_hold(name):
     assert peak_of(read) < 100 + 5 * len(data) / 1e6
 
 
+@pytest.mark.slow
 def test_many_trees_take_no_more_memory_than_few():
     """10,000 trees and 8,000 rows are 640 MB of places alone; nodes are held for some rows at a time."""
     trees = Trees([trees_file([complete_tree(0, 2)] * 10_000, 2, 3)], labels=2, channels=3)

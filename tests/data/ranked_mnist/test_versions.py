@@ -73,6 +73,7 @@ def plain(source, index, version):
     return drawn(28, (x - across / ratio, y - down / ratio), ratio)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [5, 399, 418, 1203, 2900, 3999])
 def test_versions_are_those_of_the_plain_version(images, index):
     drawn, where = draw_versions(images, np.arange(index * 10, index * 10 + 10, dtype=np.int32), 10)

@@ -403,6 +403,7 @@ def test_a_bomb_is_refused(tmp_path):
         read_table(far)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path):
     path = write(tmp_path / "t.csv", "Height;Ziel\n1,5;sky, sea\n2,5;sea, sky\n3,5;sky\n")
     arguments = ["data", "check", str(path), "--ranking", "ziel", "--order-separator", ","]
