@@ -474,6 +474,7 @@ def _sheets(number):
     return f'<workbook {_NAMESPACE} xmlns:r="{relation}"><sheets>{each}</sheets></workbook>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_excel_files_cost_what_they_hold(tmp_path, name):
     """Files of some kilobytes that would take minutes, or gigabytes, to read as they say."""
