@@ -11,7 +11,8 @@ from gaussianmlr import DataError, metrics
 from gaussianmlr.metrics.paired import crossed_t, holm
 from gaussianmlr.paper import pairs
 from gaussianmlr.paper.cells import Cell, read_cells, write_cell
-from gaussianmlr.paper.claims import BEGIN, END, claims_of, fill_page, to_markdown
+from gaussianmlr.paper.claims import claims_of
+from gaussianmlr.paper.claims_page import BEGIN, END, fill_page, to_markdown
 from gaussianmlr.paper.evidence import Evidence
 from gaussianmlr.paper.plans import SIX
 from gaussianmlr.paper.tables import make_table, to_csv

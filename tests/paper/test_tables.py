@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from gaussianmlr.cli.main import app
 from gaussianmlr.paper import pairs
 from gaussianmlr.paper.cells import METRICS, Cell, read_cells, recipe_of, write_cell
-from gaussianmlr.paper.claims import fill_page
-from gaussianmlr.paper.claims import to_markdown as claims_text
+from gaussianmlr.paper.claims_page import fill_page
+from gaussianmlr.paper.claims_page import to_markdown as claims_text
 from gaussianmlr.paper.evidence import Evidence
 from gaussianmlr.paper.leaderboard import read_submissions, write_leaderboard
 from gaussianmlr.paper.plans import TABLES, cells_of

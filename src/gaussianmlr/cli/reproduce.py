@@ -201,7 +201,7 @@ def _write(
     safe_colours: bool,
 ) -> list[Path]:
     from gaussianmlr.paper.cells import read_cells
-    from gaussianmlr.paper.claims import write_claims
+    from gaussianmlr.paper.claims_page import write_claims
     from gaussianmlr.paper.evidence import Evidence
     from gaussianmlr.paper.figures import write_figures
     from gaussianmlr.paper.leaderboard import read_submissions, write_leaderboard

@@ -5,118 +5,20 @@ Nothing here is written by hand but the claims and the rules: numbers and verdic
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
 
-from gaussianmlr._utils.files import write_text
-from gaussianmlr.errors import DataError
-from gaussianmlr.metrics.paired import crossed_t
 from gaussianmlr.model.presets import Preset
 from gaussianmlr.paper.cells import TESTED, Cell
+from gaussianmlr.paper.court import Claim, Court, Verdict, ahead, p_of, range_of, shown, untested_note, versus
 from gaussianmlr.paper.evidence import Evidence
 from gaussianmlr.paper.pairs import LEVEL, NINE, title_of
-from gaussianmlr.paper.plans import OWN_LOSS
-from gaussianmlr.paper.published import published
 
-__all__ = ["Claim", "claims_of", "fill_page", "to_markdown", "write_claims"]
+__all__ = ["claims_of"]
 
-Verdict = Literal["confirmed", "refuted", "level", "in part", "untested"]
 STRAIGHT = 0.99  # Pearson's correlation from which scores count as proportional to the significance
 MONOTONE = 0.95  # Spearman's correlation from which they follow it
 CONSTANT = 0.05  # largest drift of a constant digit, as a share of the range of the others
 NOTHING = 0.3  # largest Spearman's correlation of one who learned almost nothing
-BEGIN, END = "<!-- claims: begin -->", "<!-- claims: end -->"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the paper says, what the cells say, and the verdict."""
-
-    title: str
-    paper: str
-    verdict: Verdict
-    evidence: tuple[str, ...]
-
-
-class Gap(NamedTuple):
-    """The difference of two cells' means in percent; p is adjusted by nothing, None without values."""
-
-    dataset: str
-    difference: float
-    p: float | None
-    seeds: int
-
-
-class Court:
-    """Differences and probes of the cells of one preset.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The cells.
-    preset : {"paper", "cpu", "smoke"}
-        Their preset.
-    """
-
-    def __init__(self, evidence: Evidence, preset: Preset) -> None:
-        self.evidence, self.preset = evidence, preset
-
-    def cell(self, dataset: str, method: str, supervision: str = "strong", *settings: str) -> Cell:
-        return Cell(dataset, method, supervision, self.preset, settings=settings)
-
-    def gap(self, one: Cell, other: Cell, metric: str = "tau_b") -> Gap | None:
-        """The first minus the second, at their common seeds; None if one was not run."""
-        landed = self.evidence.landed
-        seeds = [cell.seed for cell in self.evidence.seeds_of(one) if other.at(seed=cell.seed) in landed]
-        if not seeds:
-            return None
-        numbers = [
-            landed[one.at(seed=seed)]["metrics"][metric] - landed[other.at(seed=seed)]["metrics"][metric]
-            for seed in seeds
-        ]
-        test = self.evidence.compare(one, other, metric)
-        return Gap(one.dataset, statistics.fmean(numbers), None if test is None else test.p, len(seeds))
-
-    def gaps(self, pairs: Iterable[tuple[Cell, Cell]], metric: str = "tau_b") -> list[Gap]:
-        found = (self.gap(*pair, metric) for pair in pairs)
-        return [one for one in found if one is not None]
-
-    def probes(self, method: str, supervision: str, sets: Sequence[str] = NINE) -> dict[str, Any]:
-        """The adjusting probes by data set."""
-        found = {}
-        for dataset in sets:
-            facts = self.evidence.landed.get(self.cell(dataset, method, supervision), {})
-            if probe := facts.get("probes", {}).get("adjusting"):
-                found[dataset] = probe
-        return found
-
-
-def _shown(gaps: Sequence[Gap]) -> str:
-    """Differences data set by data set."""
-    parts = []
-    for one in gaps:
-        tested = "" if one.p is None else f" (p {'<0.001' if one.p < 0.001 else f'{one.p:.3f}'})"
-        seeds = "" if one.seeds == 1 else f" ({one.seeds} seeds)"
-        parts.append(f"{one.dataset} {one.difference:+.2f}{seeds}{tested}")
-    return ", ".join(parts)
-
-
-def _mean(gaps: Sequence[Gap]) -> str:
-    """Mean difference over data sets, with its standard error."""
-    values = [one.difference for one in gaps]
-    if len(values) < 2:
-        return f"{values[0]:+.2f}"
-    error = statistics.stdev(values) / len(values) ** 0.5
-    return f"{statistics.fmean(values):+.2f} (standard error over {len(values)} sets {error:.2f})"
-
-
-def _untested_note(gaps: Sequence[Gap]) -> Iterator[str]:
-    bare = [one.dataset for one in gaps if one.p is None]
-    if bare:
-        yield f"No paired test where cells lack per-instance values: {', '.join(dict.fromkeys(bare))}."
 
 
 def _strong_beats_weak(court: Court) -> Claim:
@@ -130,7 +32,7 @@ def _strong_beats_weak(court: Court) -> Claim:
     for method in ("crpc", "lsep", "gmlr"):
         own = court.gaps(pair for pair in pairs if pair[0].method == method)
         if own:
-            lines.append(f"{title_of(Cell('gray-s', method, 'strong', 'cpu')).split()[0]}: {_shown(own)}.")
+            lines.append(f"{title_of(Cell('gray-s', method, 'strong', 'cpu')).split()[0]}: {shown(own)}.")
     canvas = [one.difference for one in gaps if one.dataset in NINE]
     if canvas:
         lines.insert(0, f"Tau-b, strong minus weak: {min(canvas):.1f} to {max(canvas):.1f} on Ranked MNIST.")
@@ -143,53 +45,19 @@ def _strong_beats_weak(court: Court) -> Claim:
         "Strong beats weak",
         "Methods that learn from the order among positives rank better than those that see the bipartition.",
         verdict,
-        (*lines, *_untested_note(gaps)),
+        (*lines, *untested_note(gaps)),
     )
 
 
-def _p_of(values: Sequence[float]) -> float:
-    """The t-test that differences have the mean 0; 1 for a single one."""
-    return crossed_t([values]).p if len(values) > 1 else 1.0
-
-
-def _ahead(gaps: Sequence[Gap]) -> Verdict:
-    """Of differences that should be positive: on all sets, none, or some; level where they are noise."""
-    if not gaps:
-        return "untested"
-    values = [one.difference for one in gaps]
-    above = sum(value > 0 for value in values)
-    if len(values) > 1 and _p_of(values) >= LEVEL:
-        return "level"
-    if above == len(values):
-        return "confirmed"
-    return "refuted" if statistics.fmean(values) < 0 else "in part"
-
-
-def _versus(
-    court: Court, rival: str, sets: Sequence[str] = NINE
-) -> tuple[list[Gap], list[Gap], tuple[str, ...]]:
-    """Gaps of tau-b and Hamming loss of GaussianMLR against a rival, and both in words."""
-    pairs = [(court.cell(dataset, "gmlr"), court.cell(dataset, rival)) for dataset in sets]
-    order, loss = court.gaps(pairs), court.gaps(pairs, "hamming_loss")
-    lines: tuple[str, ...] = ()
-    if order:
-        ahead, better = (sum(one.difference > 0 for one in order), sum(one.difference < 0 for one in loss))
-        lines = (
-            f"Tau-b {_mean(order)}, ahead on {ahead} of {len(order)}: {_shown(order)}.",
-            f"Hamming loss {_mean(loss)}, lower on {better} of {len(loss)}.",
-        )
-    return order, loss, lines
-
-
 def _at_least_lsep(court: Court) -> Claim:
-    order, _, lines = _versus(court, "lsep")
+    order, _, lines = versus(court, "lsep")
     return Claim(
         "GaussianMLR is at least LSEP",
         "On Ranked MNIST GaussianMLR slightly outperforms LSEP.",
-        _ahead(order),
+        ahead(order),
         (
             *lines,
-            *_untested_note(order),
+            *untested_note(order),
             "LSEP trains in two stages at a lower rate than the others; part of the gap is that rate, as its "
             "variants in the table `rivals` show.",
         ),
@@ -197,7 +65,7 @@ def _at_least_lsep(court: Court) -> Claim:
 
 
 def _crpc_is_worst(court: Court) -> Claim:
-    _, _, lines = _versus(court, "crpc")
+    _, _, lines = versus(court, "crpc")
     last = court.gaps((court.cell(dataset, "lsep"), court.cell(dataset, "crpc")) for dataset in NINE)
     verdict: Verdict = "untested"
     if last:
@@ -227,7 +95,7 @@ def _ahead_on_real_data(court: Court) -> Claim:
                 for one in court.evidence.seeds_of(pair[0])
                 if pair[1].at(seed=one.seed) in landed
             ]
-            p = _p_of(each)
+            p = p_of(each)
             gaps.append((dataset, gap.difference, p))
             lines.append(
                 f"Natural scenes, {how}: {gap.difference:+.2f} tau-b against {rival.upper()} (t-test over "
@@ -256,7 +124,7 @@ def _small_change(court: Court) -> Claim:
         if (gap := court.gap(court.cell("gray-s-small", "gmlr"), court.cell("gray-s-small", rival)))
     ]
     names = [rival.upper() for rival in ("crpc", "lsep")]
-    lines = tuple(f"Tau-b against {name}: {_shown([gap])}." for name, gap in zip(names, gaps))
+    lines = tuple(f"Tau-b against {name}: {shown([gap])}." for name, gap in zip(names, gaps))
     ahead = [one.difference > 0 for one in gaps]
     verdict: Verdict = "untested"
     if ahead:
@@ -267,11 +135,6 @@ def _small_change(court: Court) -> Claim:
         verdict,
         lines,
     )
-
-
-def _range(values: Iterable[float]) -> str:
-    found = sorted(values)
-    return f"{found[0]:.3f} to {found[-1]:.3f}" if len(found) > 1 else f"{found[0]:.3f}"
 
 
 def _follows(court: Court) -> Claim:
@@ -292,13 +155,13 @@ def _follows(court: Court) -> Claim:
             continue
         lines.append(
             f"{name.capitalize()}, {len(there)} sets: Pearson's correlation "
-            f"{_range(one['linearity'] for one in there.values())}, Spearman's "
-            f"{_range(one['monotonicity'] for one in there.values())}."
+            f"{range_of(one['linearity'] for one in there.values())}, Spearman's "
+            f"{range_of(one['monotonicity'] for one in there.values())}."
         )
     for rival, what in (("lsep", "LSEP, raw f"), ("crpc", "CRPC, votes")):
         theirs = court.probes(rival, "strong")
         if theirs:
-            straight = _range(one["raw"]["linearity"] for one in theirs.values())
+            straight = range_of(one["raw"]["linearity"] for one in theirs.values())
             lines.append(f"{what}: Pearson's correlation {straight}.")
     scale = "jnd" if all("jnd" in probe for probe in probes.values()) else "canonical"
     is_straight = all(probe[scale]["linearity"] >= STRAIGHT for probe in probes.values())
@@ -322,12 +185,12 @@ def _constant(court: Court) -> Claim:
     worst = max(drift, key=lambda name: drift[name])
     lines = [
         "Drift of the constant digit, as a share of the range of the changing ones: "
-        f"{_range(drift.values())} on {len(drift)} sets (canonical gauge; most on {worst})."
+        f"{range_of(drift.values())} on {len(drift)} sets (canonical gauge; most on {worst})."
     ]
     for rival in ("crpc", "lsep"):
         theirs = court.probes(rival, "strong")
         if theirs:
-            lines.append(f"{rival.upper()}: {_range(one['raw']['drift'] for one in theirs.values())}.")
+            lines.append(f"{rival.upper()}: {range_of(one['raw']['drift'] for one in theirs.values())}.")
     lines.append(f"Rule: confirmed up to {CONSTANT} on every set.")
     return Claim(title, said, "confirmed" if max(drift.values()) <= CONSTANT else "in part", tuple(lines))
 
@@ -346,8 +209,8 @@ def _variance(court: Court) -> Claim:
     follows = {dataset: one["follows"] for dataset, one in found.items()}
     upward = {dataset: one["high"] > one["low"] for dataset, one in found.items()}
     lines = [
-        f"Spearman's correlation of the predicted sigma with the significance: {_range(follows.values())} on "
-        f"{len(follows)} sets."
+        "Spearman's correlation of the predicted sigma with the significance: "
+        f"{range_of(follows.values())} on {len(follows)} sets."
     ]
     if unlike := [name for name, up in upward.items() if not up]:
         lines.append(
@@ -429,98 +292,3 @@ def claims_of(evidence: Evidence, preset: Preset = "cpu") -> list[Claim]:
     """
     court = Court(evidence, preset)
     return [claim(court) for claim in CLAIMS]
-
-
-def _votes(court: Court) -> Iterator[str]:
-    """How much of CRPC's printed rows each deviation of its published code explains."""
-    landed, rows = court.evidence.landed, []
-    for dataset, table in (("gray-s", "gray"), ("nsid", "real")):
-        printed = published()[table, dataset, "crpc", "strong"]
-        paper = f"{printed['tau_b'].mean:.2f} | {printed['hamming_loss'].mean:.2f}"
-        rows.append(f"| {dataset} | printed in the paper | {paper} |")
-        for name, settings, reading in (
-            ("correct votes", (), ""),
-            ("published vote", (), "vote=published"),
-            ("published vote, tied pairs as losses", ("method_settings.ties=losses",), "vote=published"),
-            (
-                "both, with the paper's linear head",
-                ("head=linear", "method_settings.ties=losses"),
-                "vote=published",
-            ),
-        ):
-            if dataset == "nsid" and "head=linear" in settings:
-                continue  # its head is linear anyway
-            cell = court.cell(dataset, "crpc", "strong", *settings).at(reading=reading)
-            facts = landed.get(cell)
-            shown = "not run | not run"
-            if facts is not None:
-                shown = f"{facts['metrics']['tau_b']:.2f} | {facts['metrics']['hamming_loss']:.2f}"
-            rows.append(f"| {dataset} | {name} | {shown} |")
-    yield "| set | CRPC strong, seed 0 | tau-b | Hamming loss |\n| --- | --- | ---: | ---: |\n" + "\n".join(
-        rows
-    )
-
-
-def _loss(court: Court) -> Iterator[str]:
-    """What the preset's loss changes."""
-    rows = []
-    for dataset in (*NINE, "nsid"):
-        own = (OWN_LOSS, "method_settings.gauge=free") if dataset == "nsid" else (OWN_LOSS,)
-        pair = court.cell(dataset, "gmlr"), court.cell(dataset, "gmlr", "strong", *own)
-        gaps = [court.gap(*pair, metric) for metric in ("tau_b", "hamming_loss")]
-        if gaps[0] is None or gaps[1] is None:
-            rows.append(f"| {dataset} | not run | not run | not run | not run |")
-            continue
-        landed = court.evidence.landed
-        theirs = landed[pair[1].at(seed=0)]["metrics"]
-        mine = landed[pair[0].at(seed=0)]["metrics"]
-        rows.append(
-            f"| {dataset} | {theirs['tau_b']:.2f} | {mine['tau_b']:.2f} | {theirs['hamming_loss']:.2f} | "
-            f"{mine['hamming_loss']:.2f} |"
-        )
-    head = (
-        "| set | tau-b, the paper's loss | the preset's | Hamming loss, the paper's loss | the preset's |\n"
-    )
-    yield head + "| --- | ---: | ---: | ---: | ---: |\n" + "\n".join(rows)
-
-
-def to_markdown(evidence: Evidence, preset: Preset) -> str:
-    """Claims, evidence and verdicts, and the two ablations they rest on."""
-    court = Court(evidence, preset)
-    claims = claims_of(evidence, preset)
-    lines = ["| claim | verdict |", "| --- | --- |"]
-    lines += [f"| {claim.title} | **{claim.verdict}** |" for claim in claims]
-    for claim in claims:
-        lines += ["", f"### {claim.title}: {claim.verdict}", "", f"The paper: {claim.paper}", ""]
-        lines += [f"- {line}" for line in claim.evidence]
-    lines += ["", "### What CRPC's printed rows come from", "", *_votes(court)]
-    lines += ["", "### The preset's loss and the paper's", "", *_loss(court)]
-    return "\n".join(lines) + "\n"
-
-
-def fill_page(page: str, text: str) -> str:
-    r"""A page with the part between its marks replaced.
-
-    Examples
-    --------
-    >>> page = f"# Claims\n{BEGIN}\nold\n{END}\nmore\n"
-    >>> fill_page(page, "new\n").splitlines()
-    ['# Claims', '<!-- claims: begin -->', '', 'new', '', '<!-- claims: end -->', 'more']
-    """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise DataError(f"the page has no lines {BEGIN} and {END}, between which claims are written")
-    return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
-
-
-def write_claims(evidence: Evidence, preset: Preset, folder: Path, page: Path | None = None) -> list[Path]:
-    """Write ``claims-PRESET.md``, and the part of a page between its marks."""
-    text = to_markdown(evidence, preset)
-    file = folder / f"claims-{preset}.md"
-    filled = None if page is None else fill_page(page.read_text(encoding="utf-8"), text)
-    write_text(file, f"# The paper's claims, preset `{preset}`\n\n{text}")
-    if page is None or filled is None:
-        return [file]
-    write_text(page, filled)
-    return [file, page]

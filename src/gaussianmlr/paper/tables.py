@@ -68,6 +68,8 @@ class Row:
         tuned = set(FINE_TUNED) <= set(cell.settings)
         parts = ["fine-tuned"] if tuned else []
         parts += [short(text) for text in cell.settings if not (tuned and text in FINE_TUNED)]
+        reduced = cell.preset == "paper" and cell.images is not None
+        parts += ["the paper's network, reduced"] if reduced else []
         parts += [] if cell.images is None else [f"{cell.images:,} images"]
         parts += filter(None, [cell.reading])
         more = f" ({', '.join(parts)})" if parts else ""
@@ -120,7 +122,8 @@ def make_table(
         listed = {one for other in ("nsid-test", "loss") for one in cells_of(other, preset)}
         for cell in landed:
             variant = cell.settings or cell.images is not None
-            if cell.preset == preset and variant and cell not in listed:
+            reduced = cell.preset == "paper" and preset == "cpu" and cell.images is not None
+            if (cell.preset == preset or reduced) and variant and cell not in listed:
                 wanted.setdefault(cell.at(seed=0), 1)
     rows = []
     used: list[Mapping[str, Any]] = []
