@@ -254,20 +254,26 @@ class Model:
         return self.save(path, overwrite=True, data=data, use=use)
 
     @classmethod
-    def from_pretrained(cls, name: str | Path, **options: Any) -> Model:
+    def from_pretrained(
+        cls, name: str | Path, *, register: Iterable[Callable[..., Any]] = (), **options: Any
+    ) -> Model:
         """`load` for a folder, or for a name on the Hugging Face Hub (extra `hub`).
 
         Parameters
         ----------
         name : path-like
             A folder, or ``"user/model"``.
+        register : iterable of classes and functions
+            As in `load`.
         **options
-            ``register`` as in `load`; ``revision``, ``cache_dir``, ``force_download``, ``local_files_only``
-            and ``token`` as the Hub has them.
+            ``revision``, ``cache_dir``, ``force_download``, ``local_files_only`` and ``token`` as the Hub has
+            them.
         """
-        from gaussianmlr.model.hub import OnHub
+        if Path(name).is_dir():
+            return load(name, register=register)
+        from gaussianmlr.model.hub import downloaded
 
-        return OnHub.from_pretrained(name, **options).model
+        return load(downloaded(name, **options), register=register)
 
     def push_to_hub(self, name: str, *, data: str = "", use: str = "", **options: Any) -> str:
         """Upload the model and its card to the Hugging Face Hub (extra `hub`), and return the address.
