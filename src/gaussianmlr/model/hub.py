@@ -1,6 +1,7 @@
-"""Models on the Hugging Face Hub, by its own `ModelHubMixin` (the extra `hub`).
+"""Models on the Hugging Face Hub, up by its own `ModelHubMixin` and down by its cache (the extra `hub`).
 
-What is downloaded is opened by `load`, as every other folder: as data that is checked, never as code.
+What is downloaded is opened by `load`, as every other folder: as data that is checked, never as code. The
+mixin's own `from_pretrained` would read a config before any check.
 """
 
 from __future__ import annotations
