@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of labels: `python benchmarks/labels.py [--labels 1000 10000 100000]`.
+"""How time and memory grow with the number of labels: `python benchmarks/labels.py`.
 
 Every instance has ten relevant labels. Each number of labels has a process of its own; a step's memory is its
 peak beyond what was held before it. The exponent is that of the last two numbers of labels: 1 = like K, 2 =

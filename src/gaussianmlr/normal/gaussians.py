@@ -16,12 +16,23 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.errors import DataError
-from gaussianmlr.normal.quadrature import add_leave_one_out_counts, contenders, rank_grid, slices, top_grid
+from gaussianmlr.normal.quadrature import (
+    FAR,
+    add_leave_one_out_counts,
+    contenders,
+    crowd_grid,
+    rank_grid,
+    slices,
+    surely_above,
+    top_grid,
+)
 from gaussianmlr.normal.tails import DENSITY_AT_ZERO, log_cdf, single_or_better
 
 _NARROWEST = 1e-11  # of |mu|: narrower sigmas are integrated as if they were this wide
 _LEAST = 1e-30  # smaller masses are not corrected
 _CHUNK = 1 << 20  # pairs of labels that are held at once
+_MANY = 128  # labels from which grids are shared, see `crowd_grid`
+_FINE, _COARSE = 0.25, 1.0  # sigmas between the knots of such a grid: for products, for sums
 _TOGETHER = 1 << 8  # labels, over all instances, that are integrated at once
 _Block = Callable[[Tensor, Tensor], Tensor]
 _CHECK: ContextVar[Callable[[], object]] = ContextVar("check", default=lambda: None)
@@ -100,7 +111,8 @@ def p_first(mu: Tensor, sigma: Tensor) -> Tensor:
     .. math:: P(s_u = \max_v s_v) = \int \varphi_u(x) \prod_{v\ne u} \Phi_v(x)\,dx
 
     Gauss-Legendre quadrature on pieces that follow every label's own scale, so very different
-    sigmas, or many tied labels, cost no accuracy (1e-7 or better). Computed in float64.
+    sigmas, or many tied labels, cost no accuracy (1e-7 or better). More than 128 labels that can be the
+    largest share their pieces, so that time grows like K. Computed in float64.
 
     Examples
     --------
@@ -135,7 +147,7 @@ def p_rank(mu: Tensor, sigma: Tensor) -> Tensor:
 
 
 def expected_rank(mu: Tensor, sigma: Tensor) -> Tensor:
-    r"""Expected rank, :math:`P(s_u\ge0) + \sum_{v\ne u} P(0 \le s_v < s_u)`, at a cost of K^2.
+    r"""Expected rank, :math:`P(s_u\ge0) + \sum_{v\ne u} P(0 \le s_v < s_u)`; of many labels in the time of K.
 
     Examples
     --------
@@ -297,30 +309,48 @@ def _weighted_density(weights: Tensor, z: Tensor, sigma: Tensor) -> Tensor:
 def _first_block(mu: Tensor, sigma: Tensor) -> Tensor:
     mu = mu - mu.amax(-1, keepdim=True).detach()  # only differences matter; small sigmas keep their digits
     candidates, lowest = contenders(mu, sigma)
+    if candidates.shape[-1] > _MANY:
+        rows = zip(torch.split(mu, 1), torch.split(sigma, 1))
+        return torch.cat([_first_of_many(*row) for row in rows])
     every = torch.zeros_like(mu)
     mu, sigma = mu.gather(-1, candidates), sigma.gather(-1, candidates)
+    return every.scatter(-1, candidates, _first_on(top_grid(mu, sigma, lowest), mu, sigma))
+
+
+def _first_of_many(mu: Tensor, sigma: Tensor) -> Tensor:
+    """As `_first_block`, for many labels [1, K]: the time is that of K."""
+    lowest = surely_above(mu, sigma)
+    chosen = (mu + FAR * sigma >= lowest)[0].nonzero().T
+    some_mu, some_sigma = mu[:, chosen[0]], sigma[:, chosen[0]]
+    found = _first_on(crowd_grid(some_mu, some_sigma, lowest, _FINE), some_mu, some_sigma)
+    return torch.zeros_like(mu).scatter(-1, chosen, found)
+
+
+def _first_on(grid: tuple[Tensor, Tensor], mu: Tensor, sigma: Tensor) -> Tensor:
     found = torch.zeros_like(mu)
-    for nodes, weights in _slices(*top_grid(mu, sigma, lowest), mu.shape[-1]):
+    for nodes, weights in _slices(*grid, mu.shape[-1]):
         z = _standardised(nodes, mu, sigma)
         logs = log_cdf(z)
         others = torch.exp(logs.sum(-1, keepdim=True) - logs)
         found = found + (_weighted_density(weights, z, sigma) * others).sum(1)
-    return every.scatter(-1, candidates, found)
+    return found
 
 
-def _below_blocks(mu: Tensor, sigma: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Weighted densities, and probabilities of being relevant but below the node."""
+def _below_blocks(mu: Tensor, sigma: Tensor, *, sums: bool) -> Iterator[tuple[Tensor, Tensor]]:
+    """Weighted densities, and probabilities of being relevant but below the node; `sums` needs no law."""
     # Nodes closer than the precision of mu would coincide.
     sigma = torch.maximum(sigma, _NARROWEST * mu.abs())
     irrelevant = _cdf(-mu / sigma).unsqueeze(1)
-    for nodes, weights in _slices(*rank_grid(mu, sigma), mu.shape[-1]):
+    shared = sums and len(mu) == 1 and mu.shape[-1] > _MANY
+    grid = crowd_grid(mu, sigma, mu.new_zeros(1, 1), _COARSE) if shared else rank_grid(mu, sigma)
+    for nodes, weights in _slices(*grid, mu.shape[-1]):
         z = _standardised(nodes, mu, sigma)
         yield _weighted_density(weights, z, sigma), (_cdf(z) - irrelevant).clamp(0.0, 1.0)
 
 
 def _rank_block(mu: Tensor, sigma: Tensor) -> Tensor:
     positive = mu.new_zeros(*mu.shape, mu.shape[-1])
-    for density, relevant_below in _below_blocks(mu, sigma):
+    for density, relevant_below in _below_blocks(mu, sigma, sums=False):
         add_leave_one_out_counts(positive, density, relevant_below)
     positive = positive.clamp(min=0.0) * _correction(positive.sum(-1), mu, sigma).unsqueeze(-1)
     return torch.cat([_cdf(-mu / sigma).unsqueeze(-1), positive], dim=-1)
@@ -328,7 +358,7 @@ def _rank_block(mu: Tensor, sigma: Tensor) -> Tensor:
 
 def _expected_block(mu: Tensor, sigma: Tensor) -> Tensor:
     mass, found = torch.zeros_like(mu), torch.zeros_like(mu)
-    for density, relevant_below in _below_blocks(mu, sigma):
+    for density, relevant_below in _below_blocks(mu, sigma, sums=True):
         others = relevant_below.sum(-1, keepdim=True) - relevant_below
         mass = mass + density.sum(1)
         found = found + (density * (1.0 + others)).sum(1)

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from gaussianmlr.normal.tails import log_cdf
+
 # Ends of the pieces of the grid, in sigmas: close together where a Gaussian bends.
 _KNOTS = (-6.5, -4.5, -3.0, -1.5, 0.0, 1.5, 3.0, 4.5, 6.5)
 _NODES_PER_PIECE = 6
@@ -19,6 +21,8 @@ _STEP, _REACH = 1.75, 7.75  # sigmas of a piece where one label alone varies, an
 _FEW = 12  # up to this number of labels, all knots are kept, which is faster than choosing
 _BLOCK = 1 << 16  # elements held at once: fits in the cache
 _GROUP = 32  # trials whose distribution is built by convolution; more are joined by Fourier transform
+FAR = 8.5  # sigmas from a mean that matter where labels are so many that chances of 1e-10 add up
+_HALVINGS, _NEVER = 40, -45.0  # steps to that value, and the logarithm of the chance to stay below it
 _NOTHING = 1e-18  # a probability that cannot change a result
 
 
@@ -43,6 +47,42 @@ def contenders(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
 def top_grid(mu: Tensor, sigma: Tensor, lowest: Tensor) -> tuple[Tensor, Tensor]:
     """Nodes and weights for integrals over the largest of K Gaussians, each of shape [N, M]."""
     return _grid(torch.maximum(_knots(mu, sigma), lowest))
+
+
+def surely_above(mu: Tensor, sigma: Tensor) -> Tensor:
+    """A value [N, 1] that the largest of K Gaussians exceeds, but for a chance of e^-45."""
+    mu, sigma = mu.detach(), sigma.detach()
+    high = (mu + FAR * sigma).amax(-1, keepdim=True)
+    low = (mu - 10.0 * sigma).amax(-1, keepdim=True)  # the largest exceeds every label
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        below = log_cdf((middle - mu) / sigma).sum(-1, keepdim=True) < _NEVER
+        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+    return low
+
+
+def crowd_grid(mu: Tensor, sigma: Tensor, lowest: Tensor, step: float) -> tuple[Tensor, Tensor]:
+    """Nodes and weights, each of shape [1, M], for integrals above a value over many Gaussians [1, K].
+
+    Knots stand `step` sigmas apart, for each octave of sigmas where its labels are: where many labels
+    overlap they share their knots, so that M does not grow with K.
+    """
+    mu, sigma, start = mu.detach()[0], sigma.detach()[0], lowest.detach()[0]
+    first, last = torch.maximum(mu - FAR * sigma, start), mu + FAR * sigma
+    octave = sigma.log2().floor()
+    parts = [start]
+    for one in octave[last > start].unique():
+        some = (octave == one) & (last > start)
+        width = step * torch.exp2(one)
+        begin, order = ((first[some] - start) / width).floor().sort()
+        end = ((last[some] - start) / width).ceil()[order].cummax(0).values
+        new = torch.ones_like(begin, dtype=torch.bool)
+        new[1:] = begin[1:] > end[:-1]
+        closes = torch.cat([new[1:], new.new_ones(1)])
+        for left, right in zip(begin[new].tolist(), end[closes].tolist()):
+            cells = torch.arange(right - left + 1, dtype=mu.dtype, device=mu.device) + left
+            parts.append(start + width * cells)
+    return _nodes(torch.cat(parts).unique().unsqueeze(0))
 
 
 def rank_grid(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
