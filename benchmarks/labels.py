@@ -77,8 +77,8 @@ def measured(labels: int) -> dict[str, tuple[float, float]]:
     rng = np.random.default_rng(0)
     names = tuple(f"label {k}" for k in range(labels))
     X, ranks = rng.normal(size=(ROWS, 8)), np.zeros((ROWS, labels), dtype=np.int64)
-    for row in range(ROWS):
-        ranks[row, rng.choice(labels, POSITIVES, replace=False)] = np.arange(1, POSITIVES + 1)
+    for place in range(ROWS):
+        ranks[place, rng.choice(labels, POSITIVES, replace=False)] = np.arange(1, POSITIVES + 1)
     truth = torch.from_numpy(ranks)
     found: dict[str, tuple[float, float]] = {}
 

@@ -33,6 +33,12 @@ Guarantee = Annotated[
     float | None,
     Field(gt=0, le=0.5, description="Adds what is guaranteed at this level alpha, for calibrated models."),
 ]
+Top = Annotated[
+    int | None,
+    Field(
+        gt=0, description="Gives so many labels of each instance, the most significant ones, first one first."
+    ),
+]
 _STATIC = Path(__file__).parent / "static"
 _EXAMPLES = {"number": 1.5, "boolean": True, "category": "", "date": "2024-12-31"}
 _MOST_DESCRIBED = 500  # columns in the schema
@@ -53,6 +59,7 @@ class Asked(BaseModel):
     readings: list[More] = Field([], description="Readings in addition to order, ranks and probabilities.")
     confidence: Confidence = None
     guarantee: Guarantee = None
+    top: Top = None
 
 
 def serving_app(model: Model, limits: Limits | None = None, token: str | None = None) -> FastAPI:
@@ -125,6 +132,7 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
             asked.readings,
             asked.confidence,
             asked.guarantee,
+            asked.top,
         )
 
     @app.post("/predict/files", summary="Predict image files of a form")
@@ -133,11 +141,12 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
         readings: Annotated[list[More] | None, Form()] = None,
         confidence: Annotated[Confidence, Form()] = None,
         guarantee: Annotated[Guarantee, Form()] = None,
+        top: Annotated[Top, Form()] = None,
     ) -> Response:
         service.check_count(len(images), "images")
         named = [(file.filename or str(place), await file.read()) for place, file in enumerate(images)]
         names = [name for name, _ in named]
-        return await service.answer(named, names, readings or [], confidence, guarantee)
+        return await service.answer(named, names, readings or [], confidence, guarantee, top)
 
     _describe_rows(app, model)
     return app

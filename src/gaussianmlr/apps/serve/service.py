@@ -106,21 +106,22 @@ class Service(Collector):
         readings: Sequence[str],
         confidence: float | None,
         guarantee: float | None,
+        top: int | None = None,
     ) -> Response:
         """Prepare inputs, read them with the model, write the answer."""
         assert self._batcher is not None
         if names is not None and len(names) != len(given):
             raise DataError(f"expected a name for each of {len(given)} instances, got {len(names)}")
         width = len(self.model.labels)
-        check_pairs(len(given), width, readings, confidence)
+        check_pairs(len(given), width, readings, confidence, top)
         if guarantee is not None:
             check_guarantee(self.model, guarantee)
             check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
         ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
         found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
-        long = len(found) * cost(width, readings, confidence or guarantee) > STEP
-        parts = await self._workers.run(pieces(found, readings, confidence, guarantee), long=long)
+        long = len(found) * cost(width, readings, confidence or guarantee, top) > STEP
+        parts = await self._workers.run(pieces(found, readings, confidence, guarantee, top), long=long)
         return Response(b"".join(parts), media_type="application/json")
 
     def check_count(self, count: int, what: str) -> None:
