@@ -31,7 +31,9 @@ scores = {
     for name, one in contenders.items()
 }
 for name, values in scores.items():
-    print(f"{name}: tau-b {100 * values.mean():.1f}, standard deviation over folds {100 * values.std(ddof=1):.1f}")
+    print(
+        f"{name}: tau-b {100 * values.mean():.1f}, standard deviation over folds {100 * values.std(ddof=1):.1f}"
+    )
 
 # %%
 # Folds share training rows, so a plain t-test is too sure; the correction of Nadeau and Bengio (2003) is not.

@@ -55,7 +55,9 @@ print("\n".join(lines[:5]))
 # ``--backbone`` three networks stand side by side, which takes three times as long and is better.
 def gmlr(*command):
     """Run a command, and show what it prints."""
-    done = subprocess.run([sys.executable, "-m", "gaussianmlr", *map(str, command)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "gaussianmlr", *map(str, command)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     print(done.stdout)
 

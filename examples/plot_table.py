@@ -2,40 +2,25 @@
 A table
 =======
 
-Features of 400 hikes, and in which order people named what they remember of each: from a table to orders
+Features of 400 (made up) hikes, and in which order people named what they remember: from a table to orders
 with how sure they are.
 """
 
 # %%
-# What you need is one row of features per instance and one order per row. Here both are made up; the last 100
-# rows are kept for the test.
-import numpy as np
+# What you need is one row of features per instance and one order per row. The last 100 rows are kept for the
+# test.
+from pathlib import Path
+
 import pandas as pd
 
-from gaussianmlr import GaussianMLR, to_text
+from gaussianmlr import GaussianMLR
+from gaussianmlr.plots import GaussianDisplay
 
-rng = np.random.default_rng(0)
-hikes = pd.DataFrame(
-    {
-        "altitude": rng.uniform(0, 3000, 400).round(),
-        "distance to the sea": rng.uniform(0, 200, 400).round(1),
-        "clouds": rng.uniform(0, 1, 400).round(2),
-        "month": rng.integers(1, 13, 400),
-    }
-)
+folder = Path(__file__).parent if "__file__" in globals() else Path.cwd()
+hikes = pd.read_csv(folder / "hikes.csv", keep_default_na=False)  # no label applies to some hikes
+orders = hikes.pop("ranking").tolist()
 labels = ["mountain", "sea", "sky", "snow"]
-remembered = np.column_stack(
-    [
-        hikes["altitude"] / 1000 - 1,
-        1 - hikes["distance to the sea"] / 40,
-        1 - 1.5 * hikes["clouds"],
-        hikes["altitude"] / 1500 - 1 - 0.3 * np.abs(6.5 - abs(hikes["month"] - 6.5)) + 0.4,
-    ]
-)
-remembered += 0.2 * rng.normal(size=remembered.shape)
-ranks = np.where(remembered > 0, remembered.argsort(1).argsort(1) + 1, 0)
-orders = to_text(ranks, labels)
-pd.DataFrame({**hikes.head(4), "order": orders[:4]})
+hikes.head(4).assign(order=orders[:4])
 
 # %%
 # `GaussianMLR` is a scikit-learn estimator. By default it compares networks with boosted trees on held-out
@@ -59,6 +44,4 @@ pd.DataFrame(
 # %%
 # Each curve is the significance of a label. Labels left of zero do not apply, and the further two curves are
 # apart, the surer is their order.
-from gaussianmlr.plots import GaussianDisplay
-
 GaussianDisplay.from_predictions(prediction, 0).plot()
