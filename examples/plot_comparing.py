@@ -31,9 +31,7 @@ scores = {
     for name, one in contenders.items()
 }
 for name, values in scores.items():
-    print(
-        f"{name}: tau-b {100 * values.mean():.1f}, standard deviation over folds {100 * values.std(ddof=1):.1f}"
-    )
+    print(f"{name}: tau-b {100 * values.mean():.1f} ± {100 * values.std(ddof=1):.1f} over folds")
 
 # %%
 # Folds share training rows, so a plain t-test is too sure; the correction of Nadeau and Bengio (2003) is not.
@@ -48,7 +46,7 @@ p = 2 * stats.t.sf(abs(difference.mean() / error), df=4)
 print(f"difference {100 * difference.mean():.1f}, p = {p:.3f}")
 
 fig, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
-for height, (name, values) in enumerate(reversed(scores.items())):
+for height, values in enumerate(reversed(scores.values())):
     ax.plot(100 * values, np.full(5, height), "o", alpha=0.6)
     ax.plot(100 * values.mean(), height, "k|", markersize=16)
 ax.set_yticks(range(len(scores)), [*reversed(scores)])

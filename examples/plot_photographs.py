@@ -7,8 +7,8 @@ learns the order.
 """
 
 # %%
-# Any folder with pictures and a manifest ``image,ranking,split`` will do. Here the two photographs that come with
-# scikit-learn are cut into tiles, and the order of each tile is counted from its pixels.
+# Any folder with pictures and a manifest ``image,ranking,split`` will do. Here the two photographs that come
+# with scikit-learn are cut into tiles, and the order of each tile is counted from its pixels.
 import subprocess
 import sys
 import tempfile
@@ -32,7 +32,7 @@ def shares(tile):
     """Share of each colour among the pixels of a tile."""
     hue, saturation, value = np.moveaxis(rgb_to_hsv(tile / 255), -1, 0)
     vivid = (saturation > 0.25) & (value > 0.25)
-    blue, green = (0.5 < hue) & (hue < 0.72), (0.18 < hue) & (hue < 0.45)
+    blue, green = (hue > 0.5) & (hue < 0.72), (hue > 0.18) & (hue < 0.45)
     red = (hue < 0.06) | (hue > 0.9)
     light = (value > 0.8) & (saturation < 0.25)
     return np.array([one.mean() for one in (vivid & blue, value < 0.25, vivid & green, light, vivid & red)])
@@ -55,9 +55,8 @@ print("\n".join(lines[:5]))
 # ``--backbone`` three networks stand side by side, which takes three times as long and is better.
 def gmlr(*command):
     """Run a command, and show what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gaussianmlr", *map(str, command)], capture_output=True, text=True
-    )
+    words = [sys.executable, "-m", "gaussianmlr", *map(str, command)]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     print(done.stdout)
 
