@@ -246,8 +246,10 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         cells = read_matrix(X if hasattr(X, "columns") else _objects(X), like)
         found = cells.values
-        if np.isinf(found).any():
-            raise DataError("X contains infinity; expected finite numbers")
+        if (infinite := np.flatnonzero(np.isinf(found).any(axis=0))).size:
+            place = int(infinite[0] if cells.used is None else cells.used[infinite[0]])
+            name = X.columns[place] if hasattr(X, "columns") else place
+            raise DataError(f"column {name!r} of X holds infinity; expected finite numbers")
     else:
         found = _numbers(estimator, X, reset=reset)
     if reset:
