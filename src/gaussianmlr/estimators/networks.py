@@ -31,6 +31,7 @@ from gaussianmlr.model.model import Model, join, load
 from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.scale import JndScale
+from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.training.choice import Kind
 from gaussianmlr.training.fit import fit
 from gaussianmlr.training.trees import fit_trees
@@ -118,6 +119,7 @@ class MultiLabelRanker(BaseRanker):
 
     conformal = 0.0  # of estimators that were pickled before it was a parameter
     _takes_codes = True
+    _takes_sparse_ranks = True
 
     def __init__(
         self,
@@ -174,7 +176,8 @@ class MultiLabelRanker(BaseRanker):
         X : array-like, frame or sparse matrix [N, D]
             Inputs: numbers, categories (texts, booleans), dates; NaN and None are gaps.
         y : orders
-            Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K].
+            Whatever `gaussianmlr.to_ranks` reads, ranks of several rankers [N, R, K], or a sparse matrix of
+            ranks [N, K], which stays sparse where there are many labels.
         sample_weight : array-like [N], optional
             Weights of the instances.
         eval_set : tuple (X, y), optional
@@ -300,7 +303,8 @@ class MultiLabelRanker(BaseRanker):
     def _guarantee(self, held: Training) -> None:
         found = Prediction.from_reading(self._read(held.inputs), self.labels_)
         temperatures = temperatures_of(self.model_.calibration)
-        self.model_.conformal = Conformal.fit(found, one_order(held.ranks), temperatures)
+        truth = held.ranks.dense() if isinstance(held.ranks, SparseRanks) else one_order(held.ranks)
+        self.model_.conformal = Conformal.fit(found, truth, temperatures)
 
     def _check_numbers(self) -> None:
         for name in ("hidden", "n_members", "epochs", "batch_size"):
