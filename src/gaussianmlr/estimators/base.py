@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from gaussianmlr.estimators.targets import (
     IntArray,
     check_weights,
     read_orders,
+    read_targets,
     read_truth,
     refuse_unknown,
 )
@@ -37,7 +39,7 @@ class Training(NamedTuple):
     """Checked training data, without the rows that weigh nothing."""
 
     inputs: Any  # array or CSR matrix [N, D], float32 or float64, as `check_inputs` gives it
-    ranks: IntArray  # [N, K], or [N, R, K] of several rankers
+    ranks: Any  # int array [N, K], or [N, R, K] of several rankers; or SparseRanks
     weights: FloatArray | None  # [N]
 
 
@@ -52,6 +54,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     labels_: tuple[str, ...]
     _cells: Matrix  # what the columns hold, without rows
     _coded: Inputs | None = None  # how gaps and codes become numbers, for estimators that take no others
+    _takes_sparse_ranks = False  # whether `_learn` takes them for many labels
     _takes_codes = False  # whether `_learn` and `_read` take them as they are
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -173,7 +176,8 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
             name = type(self).__name__
             raise DataError(f"{name} requires y to be passed, but the target y is None; expected orders")
         inputs = check_inputs(self, X, reset=True)
-        ranks, self.labels_ = read_orders(y, self.labels, keep_rankers=True)
+        read = read_targets if self._takes_sparse_ranks else partial(read_orders, keep_rankers=True)
+        ranks, self.labels_ = read(y, self.labels)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"X has {inputs.shape[0]} rows and y {len(ranks)}; expected the same number")
         weights = None

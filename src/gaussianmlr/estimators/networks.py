@@ -30,6 +30,7 @@ from gaussianmlr.methods import Reading
 from gaussianmlr.model.model import Model, join, load
 from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.training.choice import Kind
 from gaussianmlr.training.fit import fit
 from gaussianmlr.training.trees import fit_trees
@@ -119,6 +120,7 @@ class MultiLabelRanker(BaseRanker):
 
     conformal = 0.0  # of estimators that were pickled before it was a parameter
     _takes_codes = True
+    _takes_sparse_ranks = True
 
     def __init__(
         self,
@@ -175,7 +177,8 @@ class MultiLabelRanker(BaseRanker):
         X : array-like, frame or sparse matrix [N, D]
             Inputs: numbers, categories (texts, booleans), dates; NaN and None are gaps.
         y : orders
-            Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K].
+            Whatever `gaussianmlr.to_ranks` reads, ranks of several rankers [N, R, K], or a sparse matrix of
+            ranks [N, K], which stays sparse where there are many labels.
         sample_weight : array-like [N], optional
             Weights of the instances.
         eval_set : tuple (X, y), optional
@@ -195,7 +198,8 @@ class MultiLabelRanker(BaseRanker):
         with _ONE_AT_A_TIME, generators_kept(), asked_threads(self.threads):
             self._train(data, validation, inputs, [int(seed) for seed in seeds])
         if held is not None:
-            self.model_.calibrate_reading(self._read(held.inputs), one_order(held.ranks))
+            truth = held.ranks.dense() if isinstance(held.ranks, SparseRanks) else one_order(held.ranks)
+            self.model_.calibrate_reading(self._read(held.inputs), truth)
         return self
 
     def predict_significance(self, X: Any, *, scale: Scale = "canonical") -> Any:

@@ -20,6 +20,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.model.model import Model, join
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.trees import MOST_BYTES
+from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.training.choice import KINDS, Choice, Kind, choose
 from gaussianmlr.training.engine import Result
@@ -119,7 +120,8 @@ def _choice(
 
 
 def _compared(recipe: Recipe, data: _Table, watcher: Watcher, arguments: dict[str, Any]) -> Choice:
-    orders, recipe = data.ranks.numpy(), recipe.replace(conformal=0.0)
+    orders = data.ranks.dense() if isinstance(data.ranks, SparseRanks) else data.ranks.numpy()
+    recipe = recipe.replace(conformal=0.0)
 
     def outputs(kind: Kind, kept: Any, tested: Any) -> Any:
         watcher.note(f"comparing network and trees: {kind} on {len(kept):,} rows")
