@@ -1,4 +1,4 @@
-"""Scripts in examples/ in processes of their own, the notebook cell by cell, the README's commands as printed."""
+"""Scripts in examples/ as processes, the notebook cell by cell, the README's commands as printed."""
 
 import json
 import os
