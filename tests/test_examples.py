@@ -1,4 +1,4 @@
-"""Scripts in examples/ as processes, the notebook cell by cell, the README's commands as printed."""
+"""Scripts of examples/ in processes of their own, the notebook by cells, the README's commands as printed."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
             assert cell["outputs"] == []  # they would grow old
             exec(compile("".join(cell["source"]), f"cell {cell['id']}", "exec"), names)
     assert names["ranker"].score(names["X"][300:], names["y"][300:]) > 0.5
-    assert len(names["display"].lines_) == 4
+    assert len(names["curves"].lines_) == 4
 
 
 def test_commands_of_the_readme_work_as_printed(tmp_path):
