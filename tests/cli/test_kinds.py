@@ -38,7 +38,7 @@ def test_a_run_of_every_kind(table, tmp_path, kind):
         assert chosen["why"] in done.stderr
     else:
         assert model.kind == kind
-    files = [out / name for name in ("choice.json", "trees.ubj", "best.pt") if (out / name).exists()]
+    files = [out / name for name in ("choice.json", "trees.pt", "best.pt") if (out / name).exists()]
     before = {file: file.read_bytes() for file in files}
     (out / "model" / "README.md").unlink()
     shutil.rmtree(out / "model")
@@ -90,7 +90,36 @@ def test_a_run_of_a_network_goes_on_as_one(table, tmp_path):
 def test_changed_parts_of_a_run_are_named(table, tmp_path):
     out = tmp_path / "run"
     assert gmlr("train", table, "--out", out, "--model", "trees", *FAST).returncode == 0
-    (out / "trees.ubj").write_bytes((out / "trees.ubj").read_bytes()[:-9])
+    model = (out / "model" / "trees-0.ubj").read_bytes()
+    whole = (out / "trees.pt").read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    for damaged, reason in (
+        (whole[:-9], "it was cut or overwritten"),
+        (bytes(changed), "its checksum is wrong: it was changed"),
+        (b"", "it is empty"),
+        (bytes(len(whole)), "it was cut or overwritten"),
+    ):
+        (out / "trees.pt").write_bytes(damaged)
+        done = gmlr("train", table, "--out", out, "--model", "trees", *FAST)
+        assert done.returncode == 2
+        assert f"trees.pt, cannot be read: {reason}. Nothing was changed" in done.stderr
+        assert (out / "model" / "trees-0.ubj").read_bytes() == model
+
+
+def test_runs_with_trees_of_the_first_versions(table, tmp_path):
+    """They were kept as XGBoost wrote them, without a checksum."""
+    out = tmp_path / "run"
+    assert gmlr("train", table, "--out", out, "--model", "trees", *FAST).returncode == 0
+    trees = (out / "model" / "trees-0.ubj").read_bytes()
+    shutil.rmtree(out / "model")
+    (out / "trees.pt").unlink()
+    (out / "trees.ubj").write_bytes(trees)
+    done = gmlr("train", table, "--out", out, "--model", "trees", *FAST)
+    assert done.returncode == 0, done.stderr
+    assert (out / "model" / "trees-0.ubj").read_bytes() == trees
+    assert not (out / "trees.pt").exists()
+    (out / "trees.ubj").write_bytes(trees[:-9])
     done = gmlr("train", table, "--out", out, "--model", "trees", *FAST)
     assert done.returncode == 2
     assert "trees.ubj: not trees that XGBoost wrote for this model" in done.stderr

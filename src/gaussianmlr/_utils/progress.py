@@ -56,6 +56,9 @@ class Watcher:
     def features(self, done: int, total: int) -> None:
         """Before training, the features of `done` of `total` instances are computed (frozen backbones)."""
 
+    def rounds(self, done: int, total: int) -> None:
+        """So many rounds of boosting are done, of at most so many; at the end all of them."""
+
     def note(self, text: str) -> None:
         """A message of one line."""
 
@@ -122,6 +125,10 @@ class ConsoleWatcher(Watcher):
         self._move("features", done, total)
         if done == total:
             self.note(f"features of {total:,} instances are there: the head trains on them alone")
+
+    def rounds(self, done: int, total: int) -> None:
+        """Show a bar while trees are boosted."""
+        self._move("rounds", done, total)
 
     def measured(self, done: int, total: int) -> None:
         """Show a bar while a model is evaluated."""

@@ -97,6 +97,8 @@ class _Reader:
         found: dict[str, Any] = {}
         while not self.peek("}"):
             name = self.text()
+            if name in found:  # readers differ in which one they take
+                raise ValueError(f"the name {name[:40]!r} twice, before {self.at}")
             found[name] = self.value(self.letter(), depth + 1)
         return found
 

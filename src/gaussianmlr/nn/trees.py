@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from gaussianmlr._utils.ubjson import read_ubjson
 from gaussianmlr.errors import DataError
 
-__all__ = ["MOST_BYTES", "Trees", "indicators", "targets_of", "width_of"]
+__all__ = ["MOST_BYTES", "Trees", "check_trees", "indicators", "targets_of", "width_of"]
 
 MOST_BYTES = 1 << 30  # of all files of a model
 _DEEPEST = 64  # levels of a tree
@@ -197,6 +197,11 @@ def indicators(x: Tensor, categories: dict[int, int]) -> Tensor:
 
 def _widths(channels: int, categories: dict[int, int]) -> list[int]:
     return [categories.get(column, 1) for column in range(channels)]
+
+
+def check_trees(file: bytes, targets: int, width: int) -> None:
+    """Refuse a file that does not hold trees of so many outputs on so many columns, with a `DataError`."""
+    _read(file, targets, width)
 
 
 def _read(file: bytes, labels: int, width: int) -> _Forest:

@@ -14,7 +14,8 @@ from gaussianmlr.model.checks import sizes_of
 from gaussianmlr.model.guarantees import Conformal
 from gaussianmlr.model.network import built_of
 from gaussianmlr.model.schema import read_config, read_run
-from gaussianmlr.training.run_folder import Standing, read_checkpoint
+from gaussianmlr.training.boosting import read_boosting
+from gaussianmlr.training.run_folder import TREES, Standing, read_checkpoint
 
 __all__ = ["describe"]
 
@@ -121,6 +122,8 @@ def _run(folder: Path) -> dict[str, Any]:
     later = recipe.get("later_epochs")
     epochs = recipe["epochs"] if later is None else f"{recipe['epochs']}, then {later}"
     found["epochs"] = f"{len(standing.history)} done, {epochs} per stage"
+    if (folder / TREES).is_file():
+        found["rounds"] = read_boosting(folder / TREES)[0].rounds
     found["instances seen"], found["seconds"] = standing.images, round(standing.seconds, 1)
     if standing.history and "tau_b" in standing.history[-1]:
         found["last tau_b"] = round(standing.history[-1]["tau_b"], 4)

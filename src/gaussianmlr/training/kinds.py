@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gaussianmlr._utils.files import held, write_bytes, write_text
+from gaussianmlr._utils.files import held, write_text
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr._utils.typed import read_typed
@@ -27,11 +28,13 @@ from gaussianmlr.training.engine import Result
 from gaussianmlr.training.finish import finish, measure_and_calibrate, save_model
 from gaussianmlr.training.fit import Fitted, described, fit
 from gaussianmlr.training.origin import Origin
-from gaussianmlr.training.run_folder import CHOICE, TREES, RunFolder
+from gaussianmlr.training.run_folder import CHOICE, OLD_TREES, RunFolder
+from gaussianmlr.training.sets import fingerprint_of
 from gaussianmlr.training.trees import fit_trees, no_trees
 
 __all__ = ["fit_kinds"]
 
+_COMPARISON = "comparison"  # folder of what is trained for a choice, until it is made
 _Table = Arrays | SparseRows
 
 
@@ -72,7 +75,7 @@ def fit_kinds(
         raise DataError(f"model is {recipe.model!r}, but the data are pictures: only tables have trees")
     folder, about = Path(out), described(data, labels, inputs, fingerprint)
     with held(folder):
-        RunFolder(folder, recipe, about[1])
+        run = RunFolder(folder, recipe, about[1])
         if origin is not None:
             origin.write(folder)
         choice = _choice(recipe, data, folder, told, arguments | options)
@@ -85,7 +88,7 @@ def fit_kinds(
         parts, result = [found.model], found.result
     with held(folder):
         if choice.kind != "network":
-            parts.append(_trees(recipe, data, validation, folder, told, arguments))
+            parts.append(_trees(recipe, data, validation, run, told, arguments))
         model = join(parts)
         model.about |= {"fingerprint": fingerprint, "interrupted": False, "chosen": choice.to_dict()}
         if len(parts) > 1:
@@ -114,14 +117,22 @@ def _choice(
             raise DataError(f"{file} was changed: kind is {found.kind!r}; remove it to choose again")
         return found
     why = no_trees(len(data), fetch(data, [0])[0].shape[1], len(arguments["labels"]))
-    found = Choice("network", why) if why else _compared(recipe, data, watcher, arguments)
+    place = folder / _COMPARISON
+    found = Choice("network", why) if why else _compared(recipe, data, place, watcher, arguments)
     write_text(file, dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    shutil.rmtree(place, ignore_errors=True)
     return found
 
 
-def _compared(recipe: Recipe, data: _Table, watcher: Watcher, arguments: dict[str, Any]) -> Choice:
+def _compared(
+    recipe: Recipe, data: _Table, place: Path, watcher: Watcher, arguments: dict[str, Any]
+) -> Choice:
+    """The choice between network and trees; what is trained for it resumes from runs in a folder."""
+    if place.is_symlink():
+        raise DataError(f"{place} is a link; expected a folder of the run. Nothing was changed")
     orders = data.ranks.dense() if isinstance(data.ranks, SparseRanks) else data.ranks.numpy()
     recipe = recipe.replace(conformal=0.0)
+    known = {name: arguments[name] for name in ("labels", "inputs")}
 
     def outputs(kind: Kind, kept: Any, tested: Any) -> Any:
         watcher.note(f"comparing network and trees: {kind} on {len(kept):,} rows")
@@ -129,13 +140,14 @@ def _compared(recipe: Recipe, data: _Table, watcher: Watcher, arguments: dict[st
         train, stop = (data.rows(torch.from_numpy(rows)) for rows in (kept[count:], kept[:count]))
         stop = replace(stop, weights=None) if isinstance(stop, Arrays) else stop
         if kind == "trees":
-            model = fit_trees(recipe, train, stop, labels=arguments["labels"], inputs=arguments["inputs"])
-            interrupted = model.about["interrupted"]
+            fingerprint = f"{fingerprint_of(train)} {fingerprint_of(stop)}"
+            run = RunFolder(place / kind, recipe, described(train, **known, fingerprint=fingerprint)[1])
+            model = _trees(recipe, train, stop, run, watcher, known)
         else:
-            fitted = fit(recipe, train, stop, **{**arguments, "loggers": None})
-            model, interrupted = fitted.model, fitted.result.interrupted
-        if interrupted:
-            raise KeyboardInterrupt
+            fitted = fit(recipe, train, stop, **{**arguments, "loggers": None}, out=place / kind, keep=False)
+            if fitted.result.interrupted:
+                raise KeyboardInterrupt
+            model = fitted.model
         return model.read(fetch(data, tested.tolist())[0]).scores.double().numpy()
 
     ranks = aggregate(orders) if orders.ndim == 3 else orders
@@ -146,25 +158,20 @@ def _trees(
     recipe: Recipe,
     data: RankedSet,
     validation: RankedSet,
-    folder: Path,
+    folder: RunFolder,
     watcher: Watcher,
     arguments: dict[str, Any],
 ) -> Model:
     """The trees of a run: those that it has, or new ones."""
-    file = folder / TREES
-    kept = None
+    file, kept = folder.path / OLD_TREES, None
     if file.is_file():
         if file.stat().st_size > MOST_BYTES:
             raise DataError(f"{file} was changed: it is larger than {MOST_BYTES:,} bytes; remove it")
         kept = file.read_bytes()
     try:
-        model = fit_trees(recipe, data, validation, **arguments, watcher=watcher, kept=kept)
+        model = fit_trees(recipe, data, validation, **arguments, watcher=watcher, kept=kept, folder=folder)
     except DataError as error:
         raise error if kept is None else DataError(f"{file}: {error}; remove it to train again") from None
-    if model.about["interrupted"]:
-        raise KeyboardInterrupt
-    if kept is None:
-        assert model.trees is not None
-        write_bytes(file, model.trees.files[0])
-        watcher.note(f"trees: {len(model.trees.roots)} rounds, {model.about['seconds']} s")
+    assert model.trees is not None
+    watcher.note(f"trees: {len(model.trees.roots)} rounds, {model.about['seconds']} s")
     return model

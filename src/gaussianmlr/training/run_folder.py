@@ -68,8 +68,9 @@ def worth(row: dict[str, Any], select: str, *, only: bool, ordered: bool) -> flo
     return float({"tau_b": row.get("tau_b", 0.0), "loss": -row.get("loss", 0.0), "last": row["epoch"]}[how])
 
 
-CHOICE, TREES = "choice.json", "trees.ubj"  # of runs that train more than a network
-_BEGUN = {"checkpoint.pt", "epochs.csv", "model", CHOICE, TREES}
+CHOICE, TREES = "choice.json", "trees.pt"  # of runs that train more than a network
+OLD_TREES = "trees.ubj"  # finished trees of the first runs, without a checksum
+_BEGUN = {"checkpoint.pt", "epochs.csv", "model", CHOICE, TREES, OLD_TREES}
 _OF_A_RUN = {"run.json", "recipe.toml", "data.json", *_BEGUN}
 _FILES = (_OF_A_RUN | {"best.pt"}) - {"model"}
 _AFTERWARDS = {"calibrate", "jnd"}  # fields of a recipe that matter once training is done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +14,6 @@ import torch
 
 from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.progress import Watcher
-from gaussianmlr._utils.signals import on_interrupt
 from gaussianmlr._utils.threads import threads_for
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import RankedSet, fetch
@@ -27,7 +25,9 @@ from gaussianmlr.model.model import Model
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.trees import categories_of
 from gaussianmlr.nn.trees import Trees, indicators, targets_of
+from gaussianmlr.training.boosting import Boosted, Boosting, TreesCheckpoint, boost_rounds
 from gaussianmlr.training.finish import measure_and_calibrate
+from gaussianmlr.training.run_folder import RunFolder
 
 __all__ = ["TreeSettings", "boost", "fit_trees", "fits_in_memory", "no_trees"]
 
@@ -114,15 +114,6 @@ _LIMITS: dict[str, tuple[float, float]] = {
 MOST_LABELS = 300  # that trees are compared with a network for; more take far longer than the network
 
 
-class Boosted(NamedTuple):
-    """Trees as XGBoost writes them, and how their training went."""
-
-    file: bytes
-    rounds: int
-    loss: float | None  # of held-out rows
-    interrupted: bool
-
-
 class _Rows(NamedTuple):
     """Dense rows with their comparisons."""
 
@@ -171,6 +162,7 @@ def fit_trees(
     inputs: Inputs,
     watcher: Watcher | None = None,
     kept: bytes | None = None,
+    folder: RunFolder | None = None,
 ) -> Model:
     """Train trees by a recipe's method, seed and settings of trees.
 
@@ -189,6 +181,8 @@ def fit_trees(
         Receives the progress.
     kept : bytes, optional
         The trees of an earlier run, which are only measured.
+    folder : RunFolder, optional
+        Folder from which an interrupted run resumes; trees of a finished one are only measured.
 
     Examples
     --------
@@ -202,15 +196,19 @@ def fit_trees(
     method = make(recipe.method, **recipe.method_settings)
     if not isinstance(method, Gmlr):
         raise DataError(f"trees learn the likelihood of gmlr, not the loss of {recipe.method!r}")
-    started = time.monotonic()
     categories = categories_of(inputs)
-    found = Boosted(kept or b"", 0, None, False)
-    if kept is None:
-        found = boost(recipe, method, data, validation, labels, categories, watcher or Watcher())
+    checkpoint = None if folder is None else TreesCheckpoint(folder, 60 * recipe.checkpoint_minutes)
+    done = None if checkpoint is None else checkpoint.load()
+    if kept is not None:
+        found = Boosted(kept, Boosting(), False)
+    elif done is not None and done[0].finished:
+        found = Boosted(done[1], done[0], False)
+    else:
+        found = boost(recipe, method, data, validation, labels, categories, checkpoint, watcher)
     network = Trees([found.file], labels=len(labels), channels=inputs["channels"], categories=categories)
     about: dict[str, Any] = {
         "images": len(data) * len(network.roots),
-        "seconds": round(time.monotonic() - started, 1),
+        "seconds": round(found.standing.seconds, 1),
         "interrupted": found.interrupted,
     }
     model = Model(network, method, labels, recipe, inputs, about)
@@ -226,9 +224,10 @@ def boost(
     validation: RankedSet | None,
     labels: tuple[str, ...],
     categories: dict[int, int],
-    watcher: Watcher,
+    checkpoint: TreesCheckpoint | None = None,
+    watcher: Watcher | None = None,
 ) -> Boosted:
-    """Train one member; on Ctrl-C or SIGTERM it stops with what it has."""
+    """Train one member, see `boost_rounds`."""
     require("model='trees'", "xgboost")
     import xgboost
 
@@ -237,47 +236,42 @@ def boost(
     held = None if validation is None else _rows(recipe, method, validation, labels, categories)
     start = _constant_means(rows.comparisons)
     table, bins = _within_budget(rows, start, settings.bins)
-    follower = _follower(settings, held is not None, watcher)
-    rounds = settings.rounds if held is not None else max(1, settings.rounds // _FEWER)
-    watcher.begin("trees", 0, 1, rounds, 0)
 
     def matrix(table: npt.NDArray[np.float32]) -> Any:
         return xgboost.DMatrix(table, label=np.zeros((len(table), targets), np.float32))
 
-    def derivatives(margin: FloatArray, _: Any) -> tuple[FloatArray, ...]:
-        found = gmlr_derivatives(margin[:, : len(labels)], None, rows.comparisons)
-        return tuple(_padded(one, targets) for one in found[:2])
+    def derivatives(margin: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
+        gradient, hessian = gmlr_derivatives(margin[:, : len(labels)], None, rows.comparisons)[:2]
+        return _padded(gradient, targets), _padded(hessian, targets)
 
     work = table.size * targets * settings.depth  # additions per round, at most
-    with on_interrupt(follower.stop), threads_for(work):
-        booster = xgboost.train(
-            {
-                "tree_method": "hist",
-                "multi_strategy": "multi_output_tree",
-                "disable_default_eval_metric": 1,
-                "base_score": _padded(start, targets).tolist(),
-                "max_depth": settings.depth,
-                "eta": settings.rate,
-                "subsample": settings.rows,
-                "colsample_bynode": settings.columns,
-                "lambda": settings.penalty,
-                "max_bin": bins,
-                "seed": recipe.seed & 0x7FFFFFFF,
-                "nthread": torch.get_num_threads(),
-                "verbosity": 0,
-            },
+    with threads_for(work):
+        parameters = {
+            "tree_method": "hist",
+            "multi_strategy": "multi_output_tree",
+            "disable_default_eval_metric": 1,
+            "base_score": _padded(start, targets).tolist(),
+            "max_depth": settings.depth,
+            "eta": settings.rate,
+            "subsample": settings.rows,
+            "colsample_bynode": settings.columns,
+            "lambda": settings.penalty,
+            "max_bin": bins,
+            "seed": recipe.seed & 0x7FFFFFFF,
+            "nthread": torch.get_num_threads(),
+            "verbosity": 0,
+        }
+        return boost_rounds(
+            parameters,
+            settings.rounds if held is not None else max(1, settings.rounds // _FEWER),
             matrix(table),
-            num_boost_round=rounds,
-            obj=derivatives,
-            evals=[] if held is None else [(matrix(held.table), "held")],
-            custom_metric=None if held is None else lambda margin, _: ("loss", _loss(margin, held)),
-            callbacks=[follower],
-            verbose_eval=False,
+            derivatives,
+            held=None if held is None else matrix(held.table),
+            loss_of=None if held is None else lambda margin: _loss(margin, held),
+            patience=settings.patience,
+            checkpoint=checkpoint,
+            watcher=watcher,
         )
-    count = follower.best if held is not None else booster.num_boosted_rounds()
-    return Boosted(
-        bytes(booster[: max(1, count)].save_raw("ubj")), max(1, count), follower.loss, follower.stopping
-    )
 
 
 def _padded(values: FloatArray, targets: int) -> FloatArray:
@@ -370,26 +364,3 @@ def _correlations(table: npt.NDArray[np.float32], targets: FloatArray) -> FloatA
     slopes = slopes / np.maximum(np.sqrt((slopes**2).sum(0)), 1e-300)
     found: FloatArray = ((centred.T @ slopes) ** 2).sum(1) / np.maximum(spread, 1e-300)
     return found
-
-
-def _follower(settings: TreeSettings, judged: bool, watcher: Watcher) -> Any:
-    """A callback of XGBoost that tells the watcher, and stops early."""
-    from xgboost.callback import TrainingCallback
-
-    class Follower(TrainingCallback):
-        def __init__(self) -> None:
-            super().__init__()
-            self.best, self.stopping = 0, False
-            self.loss: float | None = None
-
-        def stop(self) -> None:
-            self.stopping = True
-
-        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-            loss = float(evals_log["held"]["loss"][-1]) if judged else 0.0
-            if judged and (self.loss is None or loss < self.loss):
-                self.best, self.loss = epoch + 1, loss
-            watcher.step(loss)
-            return self.stopping or (judged and epoch + 1 - self.best >= settings.patience)
-
-    return Follower()
