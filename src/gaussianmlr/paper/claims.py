@@ -107,8 +107,8 @@ def _ahead_on_real_data(court: Court) -> Claim:
                 f"(t-test over {len(each)} seeds of the same images: p {p:.3f})."
             )
     lines += [
-        "Networks and mirror images of this preset were chosen by cross-validation on the same training images, "
-        "the latter by GaussianMLR alone, which flatters it a little.",
+        "Networks and mirror images of this preset were chosen by cross-validation on the same training "
+        "images, the latter by GaussianMLR alone, which flatters it a little.",
         "Architecture (AVDP): private, untested.",
     ]
     verdict: Verdict = "untested"
