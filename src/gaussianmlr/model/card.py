@@ -60,7 +60,7 @@ def model_card(model: Model, *, data: str = "", use: str = "") -> str:
         f"A multi-label ranking model of gaussianmlr {__version__}, {parameters:,} parameters.",
         "",
         f"- Labels ({len(labels)}): {', '.join(map(markdown, labels[:_LABELS]))}{more}",
-        f"- Inputs: {markdown(json.dumps(model.inputs, ensure_ascii=False))}",
+        f"- Inputs: {markdown(json.dumps(shown_inputs(model.inputs), ensure_ascii=False))}",
     ]
     if model.calibration is not None:
         one, other = model.calibration.relevance, model.calibration.pairs

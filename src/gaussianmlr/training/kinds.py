@@ -19,6 +19,7 @@ from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import Arrays, RankedSet, SparseRows, fetch
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.model import Model, join
+from gaussianmlr.model.network import has_texts
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.trees import MOST_BYTES
 from gaussianmlr.orders.sparse import SparseRanks
@@ -73,6 +74,8 @@ def fit_kinds(
         return fit(recipe, data, validation, **network, watcher=watcher, conformal=conformal, facts=facts)
     if not isinstance(data, Arrays | SparseRows) or inputs["kind"] != "table":
         raise DataError(f"model is {recipe.model!r}, but the data are pictures: only tables have trees")
+    if has_texts(inputs):
+        raise DataError(f"model is {recipe.model!r}, but trees take no texts; expected 'network'")
     folder, about = Path(out), described(data, labels, inputs, fingerprint)
     with held(folder):
         run = RunFolder(folder, recipe, about[1])
