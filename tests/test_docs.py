@@ -42,6 +42,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "examples"))
     shutil.copytree(ROOT / "examples", folder / "examples")
+    (folder / "results").symlink_to(ROOT / "results")  # pages link to it
     command = [
         sys.executable,
         "-m",
