@@ -216,7 +216,7 @@ def test_labels_and_columns_are_matched_by_name(run, table, tmp_path):
     [
         (lambda f: f.drop(columns="d"), r"no feature columns \['d'\]; the columns are"),
         (lambda f: f.replace({"ranking": {"sky": "moon"}}), r"does not know the labels \['moon'\]"),
-        (lambda f: f.assign(split="train"), "no split 'test'; it has train"),
+        (lambda f: f.assign(split="train"), "no split 'test'; it has train.*--split-column"),
     ],
 )
 def test_what_does_not_fit_the_model_is_named(run, tmp_path, change, message):
