@@ -112,6 +112,9 @@ def test_damaged_checkpoints_are_named(tmp_path):
     write_tensors(file, found | {"run": "0" * 64})
     with pytest.raises(DataError, match="it is of another run"):
         trees_of(tmp_path)
+    write_tensors(file, found | {"trees": torch.zeros(1, dtype=torch.uint8).expand(1 << 40)})
+    with pytest.raises(DataError, match="it holds no trees"):
+        trees_of(tmp_path)
     for standing in ({"rounds": 6}, {"best": 9}, {"loss": "x"}, {"rounds": True}, {"more": 1}):
         write_tensors(file, found | {"standing": json.dumps(json.loads(found["standing"]) | standing)})
         with pytest.raises(DataError, match=r"trees\.pt, cannot be read"):
