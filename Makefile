@@ -8,7 +8,7 @@ STAMP := $(VENV)/.ready
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    set up, train on embedded data, show the result"
+	@echo "make demo    set up, then at most four minutes on two cores: train on embedded digits, write a page"
 	@echo "make test    set up, lint, check types, run all tests"
 	@echo "make quick   the tests that are quick, for the inner loop"
 	@echo "make lint    ruff and mypy alone"

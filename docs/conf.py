@@ -11,14 +11,25 @@ extensions = [
     "sphinx.ext.autodoc",  # the reference comes from the docstrings
     "sphinx.ext.napoleon",  # which are numpydoc
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",  # runs examples/, and shows what they print and draw
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+}
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 napoleon_google_docstring = False
 napoleon_use_ivar = True  # attributes of dataclasses are listed once
 autodoc_typehints = "none"  # the numpydoc sections say the types
 autodoc_member_order = "bysource"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "examples/*.ipynb", "examples/*.py"]
 html_theme = "furo"
 html_title = f"gaussianmlr {__version__}"
 suppress_warnings = ["ref.python"]  # two classes may have attributes of one name

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gaussianmlr.estimators.classic import CalibratedRanker, DummyRanker, NeighbourRanker
     from gaussianmlr.estimators.gaussian import GaussianMLR
     from gaussianmlr.estimators.networks import MultiLabelRanker
+    from gaussianmlr.estimators.texts import TextFeatures
     from gaussianmlr.model import calibration
     from gaussianmlr.model.model import load
     from gaussianmlr.model.prediction import Prediction
@@ -42,6 +43,7 @@ _HOMES = {
     "GaussianMLR": "estimators.gaussian",
     "MultiLabelRanker": "estimators.networks",
     "NeighbourRanker": "estimators.classic",
+    "TextFeatures": "estimators.texts",
     "Prediction": "model.prediction",
     "Ranks": "orders",
     "backbones": "nn.backbones",
@@ -78,6 +80,7 @@ __all__ = [
     "NeighbourRanker",
     "Prediction",
     "Ranks",
+    "TextFeatures",
     "__version__",
     "backbones",
     "calibration",

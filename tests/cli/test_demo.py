@@ -88,6 +88,13 @@ def children_of(pid):
     ]
 
 
+def test_the_same_minutes_are_stated_everywhere():
+    root = Path(__file__).parents[2]
+    pages = [root / name for name in ("README.md", "Makefile", "docs/index.md", "docs/command-line.md")]
+    for page in (*pages, root / "src/gaussianmlr/cli/main.py"):
+        assert "at most four minutes on two cores" in page.read_text("utf-8").lower(), page.name
+
+
 def test_pictures_are_the_first_with_two_three_and_four_digits():
     data = RankedMNIST(demo.SETTING, "test", size=200, digits="embedded")
     counts = (data.recipes(range(200)).ranks > 0).sum(1)

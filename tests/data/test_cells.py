@@ -86,7 +86,7 @@ def test_dates_of_one_reading_are_read(text):
 
 @pytest.mark.parametrize("text", ["12%", "12.5 %", "€ 1.234,50", "98,766.80 €", "$5", "-3 %", "£1 000"])
 def test_numbers_with_a_sign_are_no_categories(text):
-    with pytest.raises(DataError, match="holds numbers with a sign, such as .*; write the numbers alone"):
+    with pytest.raises(DataError, match=r"holds numbers with a sign, such as .*; write the numbers alone"):
         kind(text, "7%", "red")
 
 

@@ -126,3 +126,9 @@ def test_free_text_is_left_out_with_a_warning():
     )
     with pytest.raises(DataError, match="column 'day' of X holds dates such as '3/4/2024'"):
         GaussianMLR(**QUICK).fit(frame.assign(day="3/4/2024")[["age", "day"]], Y)
+
+
+def test_infinity_is_named_by_column():
+    table = pd.DataFrame({"empty": [None] * 4, "city": list("abab"), "age": [1.0, np.inf, 2.0, 3.0]})
+    with pytest.raises(DataError, match="column 'age' of X holds infinity"):
+        GaussianMLR(**QUICK).fit(table, ["sky", "sea", "sky", "sea"])

@@ -29,6 +29,8 @@ def test_crossed_t_of_one_seed_is_the_paired_t_test():
     d = np.random.default_rng(2).normal(0.2, 1, size=40)
     known = stats.ttest_1samp(d, 0)
     found = crossed_t(d[None])
+    assert found.interval(0.9) == pytest.approx(tuple(known.confidence_interval(0.9)))
+    assert crossed_t(np.ones((1, 5))).interval() == (1.0, 1.0)
     assert (found.statistic, found.p, found.freedom) == pytest.approx((known.statistic, known.pvalue, 39))
 
 

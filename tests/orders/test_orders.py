@@ -334,7 +334,7 @@ def test_every_unknown_label_has_a_question_mark():
 
 def test_orders_written_the_other_way_round_are_refused():
     texts = ["sea < sky", "sun < sky < sea", "sky", "sun < sea", "sea < sky"]
-    with pytest.raises(DataError, match="4 of 5 orders hold '<'.*write 'sky > sea', the most significant"):
+    with pytest.raises(DataError, match=r"4 of 5 orders hold '<'.*write 'sky > sea', the most significant"):
         g.to_ranks(texts)
     with pytest.raises(DataError, match="order_separator is '<'"):
         g.to_ranks(texts, order_separator="<")

@@ -175,9 +175,9 @@ def test_settings_are_escaped():
     assert r"| GaussianMLR strong (a={'b#$': 1}\|) | ours |" in to_markdown(table)
 
 
-def _readme_table(after):
-    """The rows of the README's table whose head ends with a text."""
-    text = (ROOT / "README.md").read_text("utf-8").partition(after)[2].partition("\n\n")[0]
+def _table(page, after):
+    """The rows of a page's table whose head ends with a text."""
+    text = (ROOT / page).read_text("utf-8").partition(after)[2].partition("\n\n")[0]
     return [[part.strip() for part in line.strip("|").split("|")] for line in text.splitlines()[2:]]
 
 
@@ -185,10 +185,13 @@ def _shown(facts):
     return [f"{facts['metrics'][name]:.2f}" for name in ("tau_b", "hamming_loss", "f1")]
 
 
-def test_the_readme_tells_what_cells_hold():
+RESULTS = "docs/results.md"
+
+
+def test_the_page_of_results_tells_what_cells_hold():
     """Every row of its tables of Ranked MNIST is a cell beside the paper's number."""
     cells, paper = read_cells(ROOT / "results/cells"), published()
-    sets = _readme_table("| GaussianMLR: tau-b | Hamming loss | F1 | CRPC: tau-b | LSEP: tau-b |")
+    sets = _table(RESULTS, "| GaussianMLR: tau-b | Hamming loss | F1 | CRPC: tau-b | LSEP: tau-b |")
     assert len(sets) >= 8
     for name, best, *ours in sets:
         dataset, images = name.split(" ")[0].strip(","), re.search(r"([\d,]+) images", name)
@@ -199,7 +202,7 @@ def test_the_readme_tells_what_cells_hold():
             assert shown == ("" if rival is None else _shown(rival)[0]), (name, method)
         printed = [row["tau_b"].mean for (_, one, _, _), row in paper.items() if one == dataset]
         assert best == f"{max(printed):.2f}", name
-    methods = _readme_table("| ours: tau-b | Hamming loss | F1 |")
+    methods = _table(RESULTS, "| ours: tau-b | Hamming loss | F1 |")
     assert len(methods) >= 3
     for name, printed, *ours in methods:
         method = {title: method for method, title in METHODS.items()}[re.split(",| with", name)[0]]
@@ -209,10 +212,54 @@ def test_the_readme_tells_what_cells_hold():
     rows = {
         row.title: row for row in make_table("error-bars", cells, "cpu").rows if row.cell.dataset == "nsid"
     }
-    scenes = _readme_table("| NSID, cross-validated on its 1,599 training images, five seeds |")
+    scenes = _table(RESULTS, "| NSID, cross-validated on its 1,599 training images, five seeds |")
     ours = [row for row in scenes if " strong" in row[0] and "paper's" not in row[0]]
     assert len(ours) == 3
     for name, *shown in ours:
         measured = rows[re.match(r".* strong", name)[0]].ours
         assert measured["tau_b"].seeds == 5, name
         assert shown == [f"{measured[one].mean:.2f}" for one in ("tau_b", "hamming_loss", "f1")], name
+
+
+def test_the_readme_tells_what_cells_hold():
+    cells, paper = read_cells(ROOT / "results/cells"), published()
+    found = make_table("error-bars", cells, "cpu").rows
+    scenes = {row.cell.method: row for row in found if row.cell.dataset == "nsid" and " strong" in row.title}
+    rows = _table("README.md", "| tau-b, percent | paper | GaussianMLR | best rival |")
+    assert len(rows) == 10
+    for name, printed, ours, rival in rows:
+        dataset = name.split(" ")[0].lower()
+        if dataset == "nsid":
+            values = {one: scenes[one].ours["tau_b"].mean for one in ("gmlr", "crpc", "lsep")}
+        else:
+            values = {
+                one: cells[Cell(dataset, one, "strong", "cpu")]["metrics"]["tau_b"]
+                for one in ("gmlr", "crpc", "lsep")
+            }
+        best = max(("crpc", "lsep"), key=values.get)
+        assert ours == f"{values['gmlr']:.2f}", name
+        assert rival == f"{METHODS[best].split(' ')[0]} {values[best]:.2f}", name
+        known = [row["tau_b"].mean for (_, one, _, _), row in paper.items() if one == dataset]
+        assert printed == f"{max(known):.2f}", name
+
+
+def _of_estimators(table, ranker):
+    """Tau-b of a ranker on one table of results/estimators."""
+    text = (ROOT / "results/estimators/README.md").read_text("utf-8").partition(f"\n## {table}\n")[2]
+    row = next(line for line in text.splitlines() if line.startswith(f"| {ranker} | "))
+    return row.split("|")[3].split("±")[0].strip()
+
+
+def test_the_sentences_of_the_readme_tell_what_runs_gave():
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    said = text.partition("Why not just sort probabilities?")[2].partition("## More")[0]
+    pairs = re.findall(r"(\d+\.\d+) on ([^(]+?) \((?:GaussianMLR )?(\d+\.\d+)\)", said)
+    tables = {"emotion6": "emotion6", "features of photographs": "NSID", "Movie": "Movie"}
+    assert [name for _, name, _ in pairs] == [*tables]
+    for sorted_by_p, name, ours in pairs:
+        assert sorted_by_p == _of_estimators(tables[name], "br"), name
+        assert ours == _of_estimators(tables[name], "GaussianMLR (network)"), name
+    cells = read_cells(ROOT / "results/cells")
+    weak = cells[Cell("gray-s", "br", "weak", "cpu")]["metrics"]["tau_b"]
+    strong = cells[Cell("gray-s", "gmlr", "strong", "cpu")]["metrics"]["tau_b"]
+    assert f"gray-s {weak:.2f} ({strong:.2f})" in said

@@ -191,14 +191,17 @@ def test_curves_and_the_epoch_that_was_kept(page, run):
     assert page.download("epochs.csv") == (run / "epochs.csv").read_text()
 
 
-def test_pairs_of_very_many_labels_are_those_of_some_instances(run, tmp_path, monkeypatch):
-    whole = Page(write_report_of(run, tmp_path)).table(ECE)
-    monkeypatch.setattr(gathering, "_PAIRS", 10 * 9)
+def test_confusion_of_very_many_labels_is_that_of_the_most_frequent(run, tmp_path, monkeypatch):
+    whole = Page(write_report_of(run, tmp_path))
+    monkeypatch.setattr(gathering, "_CONFUSED", 2)
     page = Page(write_report_of(run, tmp_path))
-    assert "Pairs are those of 10 instances." in page.text
-    some = page.table(ECE)
-    assert some[1] == whole[1]  # relevance costs nothing
-    assert some[2] != whole[2]
+    assert "of the 2 labels that are relevant most often" in page.text
+    head, *rows = page.table("Confusion of order, percent, the 2 labels of 3 with the most mistakes")
+    every, *all_rows = whole.table("Confusion of order, percent")
+    assert len(head) == 3
+    places = [every.index(label) for label in head[1:]]
+    for row, place in zip(rows, places):
+        assert row[1:] == [all_rows[place - 1][other] for other in places]
 
 
 def test_the_recipe_and_what_made_it(page, run):

@@ -37,6 +37,10 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         _text("Columns whose numbers or texts are categories: zip,code.", "--categories"),
         None,
     ),
+    "texts": (
+        _text("Columns of texts to read: title,body. By default one that is called so.", "--texts"),
+        None,
+    ),
     "id_column": (_text("The column that names instances; 'id' by default.", "--id", "--id-column"), None),
     "weight": (_text("The column of weights; 'weight' by default.", "--weight"), None),
     "split_column": (_text("The column of parts; 'split' by default.", "--split", "--split-column"), None),
@@ -116,7 +120,7 @@ def _layout(given: dict[str, Any]) -> Any:
     for option, field in (("id_column", "id"), ("split_column", "split")):
         if given.get(option) is not None:
             said[field] = given[option]
-    for name in ("features", "drop", "categories"):
+    for name in ("features", "drop", "categories", "texts"):
         if given.get(name) is not None:
             said[name] = tuple(quoted_list(given[name], name))
     if "missing" in given:

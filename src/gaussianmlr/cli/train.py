@@ -80,9 +80,16 @@ def train_command(
     """
     from gaussianmlr.data import RankedData
     from gaussianmlr.data.open import find_data, open_data
+    from gaussianmlr.data.tokens import encoder_of
     from gaussianmlr.model.network import built_of
     from gaussianmlr.model.settings import recipe_of
-    from gaussianmlr.training.defaults import default_recipe, picture_options, why_small, with_default_model
+    from gaussianmlr.training.defaults import (
+        default_recipe,
+        picture_options,
+        why_small,
+        why_terms,
+        with_default_model,
+    )
     from gaussianmlr.training.kinds import fit_kinds
     from gaussianmlr.training.loggers import open_loggers
     from gaussianmlr.training.origin import Origin
@@ -121,6 +128,7 @@ def train_command(
             rankers=chosen.rankers,
             seed=chosen.seed,
             conformal=chosen.conformal,
+            encoder=encoder_of(chosen.backbone),
         )
         origin = None  # a Ranked MNIST set knows its own
         if isinstance(found, RankedData):
@@ -135,6 +143,8 @@ def train_command(
             )
             for note in source.notes:
                 watcher.note(note)
+            if why := why_terms(found, chosen):
+                watcher.note(why)
             if pictures and chosen.backbone == "fast":
                 watcher.note(why_small())
 
@@ -167,11 +177,12 @@ def train_command(
 def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[str, Any]]:
     """What a finished training adds to its model: simple peers on the same instances."""
     from gaussianmlr.comparison.peers import known_peers, learn_peers
+    from gaussianmlr.model.network import has_texts
 
     def peers(result: Result) -> dict[str, Any]:
         if result.interrupted:
             return {}
-        table = source.inputs["kind"] == "table"
+        table = source.inputs["kind"] == "table" and not has_texts(source.inputs)  # tokens are no features
         found = known_peers(out / "model", source.fingerprint)  # by an earlier call of a finished run
         learned = found or learn_peers(
             source.train, source.validation, table=table, seed=seed, seconds=result.seconds

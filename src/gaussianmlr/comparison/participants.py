@@ -19,9 +19,10 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.classic import CalibratedRanker, DummyRanker, NeighbourRanker
 from gaussianmlr.methods import available, make
 from gaussianmlr.model.evaluate import read
-from gaussianmlr.model.network import expand_of
+from gaussianmlr.model.network import expand_of, has_texts, texts_of
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.rankers import aggregate
+from gaussianmlr.training.features import compute_features
 from gaussianmlr.training.fit import fit, weights_of
 from gaussianmlr.training.run_folder import IDLE
 
@@ -178,8 +179,8 @@ class Classic:
     def run(self, task: Task) -> Outcome:
         """Learn from the train and the validation part, and score the test part."""
         train, validation = task.source.train, task.source.validation
-        learned = [_table(part, self.name, task.source) for part in (train, validation)]
-        tested = _table(_test(task.source), self.name, task.source)
+        learned = [_table(part, self.name, task) for part in (train, validation)]
+        tested = _table(_test(task.source), self.name, task)
         x, ranks = (np.concatenate(parts) for parts in zip(*learned))
         weights = getattr(train, "weights", None)
         more = {}
@@ -204,12 +205,16 @@ def _test(source: Source) -> RankedSet:
     return source.test
 
 
-def _table(data: RankedSet, name: str, source: Source) -> tuple[Any, Any]:
+def _table(data: RankedSet, name: str, task: Task) -> tuple[Any, Any]:
     if not isinstance(data, Arrays):
         raise DataError(f"{name} takes tables, not pictures; leave it out, or give features")
     ranks = data.ranks.numpy()
-    expand = expand_of(source.inputs)
-    inputs = data.inputs if expand is None else expand(data.inputs)
+    about = task.source.inputs
+    if has_texts(about):  # the features of the encoder before any training
+        inputs = compute_features(texts_of(about, task.recipe), data.inputs)
+    else:
+        expand = expand_of(about)
+        inputs = data.inputs if expand is None else expand(data.inputs)
     return inputs.numpy(), aggregate(ranks) if ranks.ndim == 3 else ranks
 
 

@@ -31,6 +31,7 @@ from gaussianmlr.comparison.verdict import Comparison
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.data.open import Source, find_data, open_data
 from gaussianmlr.data.splits import has_test
+from gaussianmlr.data.tokens import encoder_of
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
 from gaussianmlr.model.recipe import Recipe
@@ -201,6 +202,7 @@ def _left(spent: dict[str, list[float]], missing: list[str]) -> float:
 def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
     """The parts of a run, and a digest of the split."""
     options = {**plan.opening, "rankers": recipe.rankers, "seed": recipe.seed}
+    options["encoder"] = encoder_of(recipe.backbone)
     if isinstance(plan.data, Setting):
         source = open_data(plan.data, **options)
         return source, source.fingerprint

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gaussianmlr.data.readers.manifests import read_images
     from gaussianmlr.data.readers.nsid import read_nsid
     from gaussianmlr.data.readers.tables import read_table
+    from gaussianmlr.data.readers.xmlc import read_xmlc, write_xmlc
     from gaussianmlr.data.transforms import Augment, Preprocess
 
 _HOMES = {
@@ -57,6 +58,8 @@ _HOMES = {
     "read_mat": "readers.arrays",
     "read_nsid": "readers.nsid",
     "read_table": "readers.tables",
+    "read_xmlc": "readers.xmlc",
+    "write_xmlc": "readers.xmlc",
 }
 
 __all__ = [
@@ -88,6 +91,8 @@ __all__ = [
     "read_mat",
     "read_nsid",
     "read_table",
+    "read_xmlc",
+    "write_xmlc",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

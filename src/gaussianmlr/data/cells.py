@@ -25,8 +25,8 @@ __all__ = [
     "unique_cells",
 ]
 
-Kind = Literal["number", "boolean", "category", "date"]
-KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date")
+Kind = Literal["number", "boolean", "category", "date", "text"]
+KINDS: tuple[Kind, ...] = ("number", "boolean", "category", "date", "text")
 _GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "-", "?"})
 _TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _TIME = r"(?P<time>[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?"
@@ -191,10 +191,11 @@ EXPECTED: dict[Kind, str] = {
     "boolean": "true or false",
     "category": "a text",
     "date": "a date such as 2024-12-31",
+    "text": "a text",
 }
 
 
-def kind_of(cells: Cells) -> Kind | Literal["text"]:
+def kind_of(cells: Cells) -> Kind:
     """The kind of column that cells make; "text" if they are too many different texts for categories.
 
     Half or more numbers (or dates) make a column of numbers (or dates), with other cells as mistakes.

@@ -1,7 +1,8 @@
-"""Columns of a table as numbers: categories, booleans, dates and gaps, and how a model codes them.
+"""Columns of a table as numbers: categories, booleans, dates, texts and gaps, and how a model codes them.
 
 A table is a matrix with one number per column: numbers as they are, NaN for a gap, 0 or 1 for a boolean, days
-since 1970-01-01 for a date, and for a category its place in a sorted list of texts.
+since 1970-01-01 for a date, and for a category or a text its place in a list. A model codes a text by its
+tokens, in several columns.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.data.cells import EXPECTED, READ, Kind, is_gap, text_of
+from gaussianmlr.data.tokens import TextCode, default_encoder, fit_text, tokens_of
 from gaussianmlr.errors import DataError, shorten
 
 __all__ = [
@@ -23,12 +26,15 @@ __all__ = [
     "Encoding",
     "channels_of",
     "code_cell",
+    "codes_of",
     "count_unseen",
     "fit_columns",
     "parse_encoding",
     "recode",
     "show_cell",
     "slots",
+    "spans",
+    "texts_at",
     "unseen",
     "unseen_lines",
 ]
@@ -48,7 +54,7 @@ class Column:
 
     Parameters
     ----------
-    kind : {"number", "boolean", "category", "date"}
+    kind : {"number", "boolean", "category", "date", "text"}
         What the cells are.
     categories : tuple of str
         Sorted texts; a cell is coded by its place among them, any other text by their number.
@@ -60,6 +66,8 @@ class Column:
         Of a date: the numbers made of it.
     gaps : bool
         Whether training rows had gaps.
+    text : TextCode, optional
+        How a model codes a text.
 
     Examples
     --------
@@ -73,12 +81,15 @@ class Column:
     other: bool = False
     parts: tuple[Part, ...] = ()
     gaps: bool = False
+    text: TextCode | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON types, without what is not said."""
         found = {"kind": self.kind} | {
             field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name)
         }
+        if self.text is not None:
+            found["text"] = self.text.to_dict()
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
     @classmethod
@@ -87,12 +98,19 @@ class Column:
         parts: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
         }
+        if "text" in parts:
+            parts["text"] = TextCode.from_dict(parts["text"])
         return cls(**parts)
 
     @property
     def width(self) -> int:
         """Number of channels of a model that it becomes."""
-        return len(self.parts) if self.kind == "date" else 1
+        return len(self.parts) if self.kind == "date" else self.codes
+
+    @property
+    def codes(self) -> int:
+        """Number of columns of a coded matrix: one per token of a text, else one."""
+        return 1 if self.text is None else self.text.tokens
 
     @property
     def shown(self) -> str:
@@ -109,6 +127,8 @@ class Column:
             more = ", ..." if len(self.categories) > 5 else ""
             rare = ", and rare ones" if self.other else ""
             text = f"category of {len(self.categories)}: {named}{more}{rare}"
+        elif self.text is not None:
+            text = self.text.shown
         elif self.parts:
             text = f"date as {', '.join(self.parts)}"
         return text + ("; may be empty" if self.gaps else "")
@@ -141,6 +161,40 @@ def code_cell(value: Any, column: Column) -> float:
         raise DataError(f"{shorten(value)}; expected {EXPECTED[column.kind]}") from None
 
 
+def codes_of(value: Any, column: Column) -> list[float]:
+    """The numbers that stand for a cell: the tokens of a text, else what `code_cell` gives.
+
+    Examples
+    --------
+    >>> codes_of("so so", Column("text", text=TextCode("text:tfidf", 3, "so", (1.0,))))
+    [1.0, 1.0, 0.0]
+    """
+    if column.text is None:
+        return [code_cell(value, column)]
+    try:
+        text = "" if is_gap(value) else text_of(value)
+    except TypeError:
+        raise DataError(f"{shorten(value)}; expected {EXPECTED[column.kind]}") from None
+    return [float(token) for token in tokens_of(text, column.text)]
+
+
+def spans(encoding: Encoding) -> list[slice]:
+    """The columns of a coded matrix that belong to each column of a table.
+
+    Examples
+    --------
+    >>> spans((Column(), Column("text", text=TextCode("text:tfidf", 3, "so", (1.0,)))))
+    [slice(0, 1, None), slice(1, 4, None)]
+    """
+    ends = list(accumulate((one.codes for one in encoding), initial=0))
+    return [slice(*both) for both in pairwise(ends)]
+
+
+def texts_at(column: Column, values: FloatArray) -> list[str]:
+    """The texts of a column as it was read, an empty one for a gap."""
+    return ["" if code != code else column.categories[int(code)] for code in values.tolist()]
+
+
 def _place(text: str, categories: tuple[str, ...]) -> int:
     """The place of a text in a sorted list, or its length."""
     place = bisect_left(categories, text)
@@ -159,7 +213,7 @@ def show_cell(number: float, column: Column) -> str:
     """
     if number != number:
         return "(empty)"
-    if column.kind == "category":
+    if column.kind in ("category", "text"):
         return column.categories[int(number)] if number < len(column.categories) else "(other)"
     if column.kind == "date":
         moment = np.datetime64(0, "s") + np.timedelta64(round(number * 86_400), "s")
@@ -169,7 +223,9 @@ def show_cell(number: float, column: Column) -> str:
     return f"{number:.4g}"
 
 
-def fit_columns(features: Any, columns: Encoding | None = None) -> Encoding | None:
+def fit_columns(
+    features: Any, columns: Encoding | None = None, encoder: str | None = None
+) -> Encoding | None:
     """How a model codes columns, from its training rows; None for numbers without gaps alone.
 
     Parameters
@@ -178,6 +234,8 @@ def fit_columns(features: Any, columns: Encoding | None = None) -> Encoding | No
         Training rows.
     columns : Encoding, optional
         What the columns hold; numbers if left out.
+    encoder : str, optional
+        The backbone that takes the texts among them.
 
     Examples
     --------
@@ -194,12 +252,27 @@ def fit_columns(features: Any, columns: Encoding | None = None) -> Encoding | No
     if columns is None and not gaps.any():
         return None
     known = columns or (Column(),) * matrix.shape[1]
-    found = tuple(_fitted(matrix[:, place], one, bool(gaps[place])) for place, one in enumerate(known))
+    places = list(zip(spans(known), known))
+    texts = [
+        text
+        for span, one in places
+        if one.kind == "text" and one.text is None
+        for text in texts_at(one, matrix[:, span.start])
+        if text
+    ]
+    code = fit_text(encoder or default_encoder(), texts) if texts else None  # one for all columns of texts
+    found = tuple(_fitted(matrix[:, span.start], one, bool(gaps[span.start]), code) for span, one in places)
     return None if all(one == Column() for one in found) else found
 
 
-def _fitted(values: FloatArray, column: Column, gaps: bool) -> Column:
+def _fitted(values: FloatArray, column: Column, gaps: bool, code: TextCode | None) -> Column:
+    if column.text is not None:
+        return column
     held = values[~np.isnan(values)]
+    if column.kind == "text":
+        if code is None:
+            raise DataError("the columns of texts are empty; expected a text in one row at least")
+        return Column("text", text=code)
     if column.kind == "category":
         return _fitted_categories(held, column, gaps)
     if column.kind == "date":
@@ -237,23 +310,46 @@ def recode(features: Any, have: Encoding | None, want: Encoding | None, names: S
     """
     if have == want or hasattr(features, "toarray"):
         return features
-    found = np.array(features, dtype=np.float64)
-    width = found.shape[1]
-    pairs = zip(have or (Column(),) * width, want or (Column(),) * width, names)
-    for place, (old, new, name) in enumerate(pairs):
-        if old.kind == new.kind == "category":
-            lookup = [float(_place(text, new.categories)) for text in old.categories]
-            lookup.append(float(len(new.categories)))
-        elif new.kind == "category" and old.kind != "date":
-            found[:, place] = [code_cell(value, new) for value in found[:, place].tolist()]
-            continue
-        elif old.kind == new.kind or {old.kind, new.kind} == {"number", "boolean"}:
-            continue
-        else:
-            raise DataError(f"column {name!r} holds {old.shown}; expected {EXPECTED[new.kind]} in each row")
-        held = ~np.isnan(found[:, place])
-        codes = np.minimum(found[held, place], len(lookup) - 1).astype(np.intp)
-        found[held, place] = np.asarray(lookup)[codes]
+    matrix = np.asarray(features, dtype=np.float64)
+    plain = (Column(),) * len(names)
+    parts = [
+        _recoded(matrix[:, span], old, new, name)
+        for span, old, new, name in zip(spans(have or plain), have or plain, want or plain, names)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def _recoded(codes: FloatArray, old: Column, new: Column, name: str) -> FloatArray:
+    """The codes of one column, as another codes them."""
+    if new.text is not None:
+        return _tokens(codes[:, 0], old, new.text, name)
+    if old.kind == new.kind == "category":
+        lookup = [float(_place(text, new.categories)) for text in old.categories]
+        lookup.append(float(len(new.categories)))
+    elif new.kind == "category" and old.kind not in ("date", "text"):
+        return np.array([[code_cell(value, new)] for value in codes[:, 0].tolist()])
+    elif old.kind == new.kind or {old.kind, new.kind} == {"number", "boolean"}:
+        return codes
+    else:
+        raise DataError(f"column {name!r} holds {old.shown}; expected {EXPECTED[new.kind]} in each row")
+    found = codes.copy()
+    held = ~np.isnan(found)
+    found[held] = np.asarray(lookup)[np.minimum(found[held], len(lookup) - 1).astype(np.intp)]
+    return found
+
+
+def _tokens(codes: FloatArray, column: Column, text: TextCode, name: str) -> FloatArray:
+    """The tokens of a column of texts, of a category or of numbers; a gap has those of an empty text."""
+    if column.kind == "date":
+        raise DataError(f"column {name!r} holds {column.shown}; expected {EXPECTED['text']} in each row")
+    if column.kind in ("category", "text"):
+        texts = list(column.categories)
+    else:
+        numbers, places = np.unique(codes, return_inverse=True)
+        texts = ["" if one != one else text_of(one) for one in numbers.tolist()]
+        codes = places.astype(np.float64)
+    known = np.array([tokens_of(one, text) for one in [*texts, ""]], dtype=np.float64)
+    found: FloatArray = known[np.where(np.isnan(codes), len(texts), codes).astype(np.intp)]
     return found
 
 
@@ -269,11 +365,11 @@ def channels_of(features: Any, encoding: Encoding | None) -> FloatArray:
     if encoding is None or not any(one.kind == "date" for one in encoding):
         return matrix
     found = [
-        _part(matrix[:, place], part) if one.kind == "date" else matrix[:, place]
-        for place, one in enumerate(encoding)
+        _part(matrix[:, span], part) if one.kind == "date" else matrix[:, span]
+        for span, one in zip(spans(encoding), encoding)
         for part in (one.parts if one.kind == "date" else PARTS[:1])
     ]
-    return np.stack(found, axis=1)
+    return np.concatenate(found, axis=1)
 
 
 def _part(days: FloatArray, part: Part) -> FloatArray:
@@ -357,12 +453,16 @@ def count_unseen(features: Any, encoding: Encoding | None, names: Sequence[str])
     column 'city': a category that training rows had rarely or never (2 rows)
     """
     matrix = np.asarray(features)
+    known = encoding or (Column(),) * matrix.shape[1]
     found: Unseen = Counter()
-    for place, column in enumerate(encoding or (Column(),) * matrix.shape[1]):
+    for span, column, name in zip(spans(known), known, names):
+        if column.kind == "text":
+            continue
+        codes = matrix[:, span.start]
         for number in (np.nan, float(len(column.categories))):
-            held = np.isnan(matrix[:, place]) if number != number else matrix[:, place] == number
+            held = np.isnan(codes) if number != number else codes == number
             if (message := unseen(number, column)) and held.any():
-                found[names[place], message] = int(held.sum())
+                found[name, message] = int(held.sum())
     return found
 
 

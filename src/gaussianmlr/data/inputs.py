@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, TypedDict
 
 import numpy as np
@@ -17,9 +18,10 @@ from gaussianmlr.data.columns import (
     Encoding,
     Unseen,
     channels_of,
-    code_cell,
+    codes_of,
     fit_columns,
     parse_encoding,
+    spans,
     unseen,
 )
 from gaussianmlr.errors import DataError, shorten
@@ -33,7 +35,9 @@ __all__ = [
     "read_rows",
     "scaled",
     "scaling_of",
+    "shown_inputs",
     "table_inputs",
+    "text_column",
 ]
 
 
@@ -54,13 +58,45 @@ def columns_of(inputs: Inputs) -> list[str]:
     return inputs.get("columns") or [str(number) for number in range(inputs["channels"])]
 
 
+def text_column(inputs: Inputs) -> str | None:
+    """The column of texts of a model that takes nothing else; None for any other model.
+
+    Examples
+    --------
+    >>> text_column({"kind": "table", "channels": 1, "columns": ["height"]}) is None
+    True
+    """
+    encoding = encoding_of(inputs) or ()
+    alone = len(encoding) == 1 and encoding[0].text is not None
+    return columns_of(inputs)[0] if alone else None
+
+
+def shown_inputs(inputs: Inputs) -> dict[str, Any]:
+    """Inputs for people, without vocabularies and scales of texts, which have thousands of entries."""
+    found: dict[str, Any] = dict(inputs)
+    encoding = encoding_of(inputs) or ()
+    if not any(one.text is not None for one in encoding):
+        return found
+    found.pop("scaling", None)
+    found["encoding"] = [
+        one.to_dict() | ({} if one.text is None else {"text": one.text.described()}) for one in encoding
+    ]
+    return found
+
+
 def encoding_of(inputs: Inputs) -> Encoding | None:
     """What the columns of a table hold; None for numbers without gaps."""
     return parse_encoding(inputs.get("encoding"))
 
 
 def table_inputs(
-    features: Any, names: Sequence[str], columns: Encoding | None, weights: Any = None, *, scale: bool = True
+    features: Any,
+    names: Sequence[str],
+    columns: Encoding | None,
+    weights: Any = None,
+    *,
+    scale: bool = True,
+    encoder: str | None = None,
 ) -> Inputs:
     """Inputs of a model of a table, from its training rows.
 
@@ -76,6 +112,8 @@ def table_inputs(
         Weights of the rows.
     scale : bool
         Whether columns are standardised.
+    encoder : str, optional
+        The backbone that takes texts, see `columns.fit_columns`.
 
     Examples
     --------
@@ -83,20 +121,34 @@ def table_inputs(
     >>> found["channels"], found["encoding"]
     (2, [{'kind': 'number'}, {'kind': 'number', 'gaps': True}])
     """
-    encoding = fit_columns(features, columns)
+    encoding = fit_columns(features, columns, encoder)
     found: Inputs = {"kind": "table", "channels": features.shape[1], "columns": list(names)}
     if encoding is not None:
         found["encoding"] = [column.to_dict() for column in encoding]
         found["channels"] = sum(column.width for column in encoding)
-        features = channels_of(features, encoding)
+        features = channels_of(_without_texts(features, columns, encoding), encoding)
     if scale:
         found["scaling"] = scaling_of(features, weights)
         place = 0
         for column in encoding or ():
-            if column.kind == "category":
-                found["scaling"]["mean"][place], found["scaling"]["std"][place] = 0.0, 1.0
+            if column.kind in ("category", "text"):
+                span = slice(place, place + column.width)
+                found["scaling"]["mean"][span] = [0.0] * column.width
+                found["scaling"]["std"][span] = [1.0] * column.width
             place += column.width
     return found
+
+
+def _without_texts(features: Any, columns: Encoding | None, encoding: Encoding) -> Any:
+    """Rows with zeros in place of texts, as many as they have tokens; their scale is not learned."""
+    if columns is None or all(one.text is None for one in encoding):
+        return features
+    matrix = np.asarray(features, dtype=np.float64)
+    parts = [
+        matrix[:, span] if one.text is None else np.zeros((len(matrix), one.width))
+        for span, one in zip(spans(columns), encoding)
+    ]
+    return np.concatenate(parts, axis=1)
 
 
 def scaling_of(features: Any, weights: Any = None) -> dict[str, list[float]]:
@@ -201,6 +253,8 @@ class RowReader:
     ----------
     columns : list of str
         The columns of the model.
+    texts : list of str
+        Those of texts.
 
     Examples
     --------
@@ -212,16 +266,17 @@ class RowReader:
     def __init__(self, inputs: Inputs, tally: Unseen | None = None) -> None:
         self.tally = tally
         self.inputs, self.columns, self.encoding = inputs, columns_of(inputs), encoding_of(inputs)
+        self.texts = [name for name, one in zip(self.columns, self.encoding or ()) if one.text is not None]
         self._held = tuple(zip(self.columns, self.encoding or (Column(),) * len(self.columns)))
 
     def coded(self, row: Mapping[str, Any]) -> list[float]:
         """The numbers that stand for the cells of a row."""
         found = [_cell(row, name, column) for name, column in self._held]
         if self.tally is not None:
-            for number, (name, column) in zip(found, self._held):
-                if message := unseen(number, column):
+            for numbers, (name, column) in zip(found, self._held):
+                if message := unseen(numbers[0], column):
                     self.tally[name, message] += 1
-        return found
+        return list(chain.from_iterable(found))
 
     def tensor(self, rows: Sequence[Sequence[float]]) -> Tensor:
         """Coded rows as the model takes them."""
@@ -264,19 +319,20 @@ def read_rows(rows: Sequence[Any], inputs: Inputs) -> Tensor:
     return reader.tensor(coded)
 
 
-def _cell(row: Mapping[str, Any], name: str, column: Column) -> float:
-    """The number that stands for a cell, or an error that shows what is there."""
+def _cell(row: Mapping[str, Any], name: str, column: Column) -> list[float]:
+    """The numbers that stand for a cell, or an error that shows what is there."""
     if name not in row:
         raise DataError(f"no {name!r}; expected {EXPECTED[column.kind]}")
     value = row[name]
     try:
-        number = code_cell(value, column)
+        numbers = codes_of(value, column)
     except DataError:
         raise DataError(f"{shorten(value)} in column {name!r}; expected {EXPECTED[column.kind]}") from None
+    number = numbers[0]
     if math.isinf(number):
         if isinstance(value, int):  # beyond every float
             raise DataError(f"{shorten(value)} in column {name!r} {expected_below(LARGEST)}")
         raise DataError(f"{value} in column {name!r}; expected a finite number")
     if abs(number) > LARGEST:
         raise DataError(f"{number:g} in column {name!r} {expected_below(LARGEST)}")
-    return number
+    return numbers

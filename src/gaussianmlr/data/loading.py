@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from gaussianmlr.data.inputs import Inputs, scaled
 from gaussianmlr.errors import DataError
+from gaussianmlr.orders.sparse import SparseRanks
 
 __all__ = ["Arrays", "Batch", "RankedSet", "batches", "epoch_order", "ranked_rows"]
 
@@ -128,11 +129,11 @@ class Arrays:
 
 
 class SparseRows:
-    """A sparse table as a data set; rows are scaled and made dense per batch."""
+    """A sparse table, or one with sparse ranks, as a data set; rows are scaled and made dense per batch."""
 
     def __init__(self, matrix: Any, about: Inputs, ranks: Any, weights: Any = None, seed: int = 0) -> None:
         self.matrix, self.about, self.seed = matrix, about, seed
-        self.ranks = torch.from_numpy(ranks)
+        self.ranks = ranks if isinstance(ranks, SparseRanks) else torch.from_numpy(ranks)
         self.weights = None if weights is None else torch.as_tensor(weights)
         self.shares: Tensor | None = None  # as in `Arrays`
 
@@ -151,15 +152,18 @@ class SparseRows:
     def rows(self, where: Tensor) -> SparseRows:
         """A subset."""
         weights = None if self.weights is None else self.weights[where]
-        return SparseRows(
-            self.matrix[where.numpy()], self.about, self.ranks[where].numpy(), weights, self.seed
-        )
+        ranks = self.ranks[where] if isinstance(self.ranks, SparseRanks) else self.ranks[where].numpy()
+        return SparseRows(self.matrix[where.numpy()], self.about, ranks, weights, self.seed)
 
     def fingerprint(self) -> str:
         """A SHA-256 of the contents."""
         digest = hashlib.sha256(repr(self.matrix.shape).encode())
-        for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr, self.ranks.numpy()):
-            digest.update(np.ascontiguousarray(part).tobytes())
+        held: list[Any] = [self.matrix]
+        held.append(self.ranks.matrix if isinstance(self.ranks, SparseRanks) else self.ranks.numpy())
+        for one in held:
+            sparse = hasattr(one, "indptr")
+            for part in (one.data, one.indices, one.indptr) if sparse else (one,):
+                digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
 
@@ -167,7 +171,7 @@ def ranked_rows(features: Any, inputs: Inputs, ranks: Any, weights: Any = None, 
     """Rows of a table, dense or sparse, with their ranks, as a model with these inputs takes them."""
     if weights is not None:
         weights = np.asarray(weights, dtype=np.float32)
-    if hasattr(features, "toarray"):
+    if hasattr(features, "toarray") or isinstance(ranks, SparseRanks):
         return SparseRows(features, inputs, ranks, weights, seed)
     return Arrays(scaled(features, inputs), ranks, weights, seed)
 
@@ -191,10 +195,15 @@ def as_input(x: Tensor) -> Tensor:
 
 
 def truth_at(
-    where: Tensor, ranks: Tensor, weights: Tensor | None, seed: int, epoch: int, shares: Tensor | None = None
+    where: Tensor,
+    ranks: Tensor | SparseRanks,
+    weights: Tensor | None,
+    seed: int,
+    epoch: int,
+    shares: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
     """Ranks of a batch, of several rankers those of one drawn for the epoch; and weights, if any."""
-    found = ranks[where]
+    found = torch.from_numpy(ranks.dense(where)) if isinstance(ranks, SparseRanks) else ranks[where]
     if found.ndim == 3:
         found = one_ranker(found, where, seed, epoch, shares)
     return (found,) if weights is None else (found, weights[where])

@@ -12,7 +12,9 @@ from gaussianmlr.data.cells import EXPECTED, READ, Cells, Kind, kind_of, text_of
 from gaussianmlr.data.columns import Column, Encoding, FloatArray, recode
 from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["Matrix", "Read", "read_column", "read_matrix"]
+__all__ = ["TEXT", "Matrix", "Read", "read_column", "read_matrix", "read_named"]
+
+TEXT = "text"  # a column of this name holds texts, if it holds words
 
 
 class Read(NamedTuple):
@@ -22,6 +24,7 @@ class Read(NamedTuple):
     values: FloatArray
     wrong: npt.NDArray[np.intp]  # rows whose cell does not fit the kind
     note: str  # why it is left out
+    free: bool = False  # whether it holds too many different texts for categories
 
 
 def read_column(values: Any, kind: Kind | None = None) -> Read:
@@ -31,7 +34,7 @@ def read_column(values: Any, kind: Kind | None = None) -> Read:
     ----------
     values : pandas or polars Series, or array
         The cells.
-    kind : {"number", "boolean", "category", "date"}, optional
+    kind : {"number", "boolean", "category", "date", "text"}, optional
         The kind, found from the cells if left out.
 
     Raises
@@ -50,7 +53,7 @@ def read_column(values: Any, kind: Kind | None = None) -> Read:
     cells, said = _array(values)
     kind = kind or said
     nothing = np.zeros(0, dtype=np.intp)
-    if kind != "category" and cells.dtype.kind in "biuf":
+    if kind not in ("category", "text") and cells.dtype.kind in "biuf":
         found = cells.astype(np.float64)
         if kind is None and len(found) and np.isnan(found).all():
             return Read(None, found, nothing, "it is empty")
@@ -70,11 +73,35 @@ def read_column(values: Any, kind: Kind | None = None) -> Read:
         return Read(None, np.full(len(cells), np.nan), nothing, "it is empty")
     guessed = kind or kind_of(distinct)
     if guessed == "text":
-        note = f"{len(distinct.values):,} different texts in {len(cells):,} rows are no categories, such as "
-        return Read(None, np.full(len(cells), np.nan), nothing, note + shorten(distinct.values[0], 40))
+        return _texts(distinct, wanted=kind == "text")
     if guessed == "category":
         return _categories(distinct)
     return Read(Column(guessed), *distinct.numbers(READ[guessed]), "")
+
+
+def _texts(cells: Cells, *, wanted: bool) -> Read:
+    """A column of texts, left out unless it is wanted."""
+    nothing = np.zeros(0, dtype=np.intp)
+    if wanted:
+        texts = tuple(text_of(value) for value in cells.values)
+        return Read(Column("text", texts), np.where(cells.codes < 0, np.nan, cells.codes), nothing, "")
+    note = f"{len(cells.values):,} different texts in {len(cells.codes):,} rows are no categories, such as "
+    note += shorten(cells.values[0], 40)
+    return Read(None, np.full(len(cells.codes), np.nan), nothing, note, free=True)
+
+
+def read_named(values: Any, name: Any, kind: Kind | None = None) -> Read:
+    """A column as `read_column` gives it; one of words that is called "text" holds texts.
+
+    Examples
+    --------
+    >>> read_named(np.array(["so happy", "sad"], dtype=object), "Text").column.kind
+    'text'
+    """
+    found = read_column(values, kind)
+    words = found.free or (found.column is not None and found.column.kind == "category")
+    called = str(name).strip().casefold() == TEXT
+    return read_column(values, "text") if kind is None and called and words else found
 
 
 def _categories(cells: Cells) -> Read:
@@ -116,6 +143,9 @@ class Matrix(NamedTuple):
 def read_matrix(features: Any, like: Matrix | None = None) -> Matrix:
     """A frame or an array [N, D] as numbers, and what its columns hold.
 
+    A column of words that is called "text", and one of many different texts where no other can be used, holds
+    texts.
+
     Parameters
     ----------
     features : frame or array-like [N, D]
@@ -145,16 +175,21 @@ def read_matrix(features: Any, like: Matrix | None = None) -> Matrix:
         else list(range(features.shape[1] if array is None else array.shape[1]))
     )
     found: list[Read] = []
-    used, notes = [], []
+    used, notes, free = [], [], []
     known = dict(zip(_places(like, len(names)), like.columns or (Column(),) * len(names))) if like else {}
     for place in _places(like, len(names)):
         cells = features[names[place]] if array is None else array[:, place]
         read = _checked(cells, names[place], known[place].kind if like else None)
         if read.column is None:
             notes.append(f"column {names[place]!r} is left out: {read.note}")
+            free += [place] if read.free else []
             continue
         used.append(place)
         found.append(read)
+    if not found and len(free) == 1:
+        used, notes = free, notes[:0]
+        cells = features[names[free[0]]] if array is None else array[:, free[0]]
+        found = [read_column(cells, "text")]
     if not found:
         raise DataError(f"no column can be used; {'; '.join(notes) or 'there is none'}")
     columns: Encoding | None = tuple(read.column for read in found if read.column is not None)
@@ -181,7 +216,7 @@ def _places(like: Matrix | None, width: int) -> Sequence[int]:
 def _checked(cells: Any, name: Any, kind: Kind | None) -> Read:
     """A column without cells of another kind."""
     try:
-        read = read_column(cells, kind)
+        read = read_named(cells, name, kind)
     except DataError as error:
         raise DataError(f"column {name!r} of X {error}") from None
     if len(read.wrong):

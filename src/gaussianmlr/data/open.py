@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,8 +23,10 @@ from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import read_images
 from gaussianmlr.data.readers.nsid import read_nsid
 from gaussianmlr.data.readers.tables import read_with
+from gaussianmlr.data.readers.texts import read_texts
 from gaussianmlr.data.recognise import recognise
 from gaussianmlr.data.splits import CONFORMAL, split
+from gaussianmlr.data.tokens import cut_lengths
 from gaussianmlr.errors import DataError, shorten
 
 __all__ = ["Source", "find_data", "open_data"]
@@ -117,7 +119,9 @@ def find_data(
     if kind == "nsid":
         return read_nsid(root)
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
-    if kind == "images":
+    if kind == "texts":
+        data = read_texts(root, labels=labels, layout=layout, kinds=kinds, **grading)
+    elif kind == "images":
         data = read_images(root, labels=labels, layout=layout, **grading)
     else:
         plain = root.suffix.lower() in (".npz", ".mat")
@@ -137,6 +141,7 @@ def open_data(
     rankers: Literal["aggregate", "all", "reliable"] = "aggregate",
     seed: int = 0,
     conformal: float = 0.0,
+    encoder: str | None = None,
 ) -> Source:
     """Make data ready to train on.
 
@@ -159,6 +164,8 @@ def open_data(
         instances alone.
     conformal : float
         Share of the training instances to hold out for guarantees; drawn by ids, too.
+    encoder : str, optional
+        Texts: the backbone that takes them, by default ``text:minilm`` where it is installed.
 
     Examples
     --------
@@ -191,7 +198,8 @@ def open_data(
         raise DataError(
             f"{found.source}: no instance has the split 'train'; it has {shorten(list(found.splits))}"
         )
-    inputs = _inputs(parts["train"], image_size, channels)
+    inputs = _inputs(parts["train"], image_size, channels, encoder)
+    notes = [*notes, *_cuts(found, inputs)]
 
     def ready(part: RankedData, drawn: bool) -> RankedSet:
         return ranked_set(part, inputs, by_ranker=drawn, seed=seed)
@@ -226,12 +234,24 @@ def recoded(data: RankedData, inputs: Inputs) -> Any:
     return recode(data.features, data.encoding, encoding_of(inputs), names)
 
 
-def _inputs(train: RankedData, image_size: int | None, channels: int | None) -> Inputs:
+def _inputs(train: RankedData, image_size: int | None, channels: int | None, encoder: str | None) -> Inputs:
     if train.features is not None:
         names = train.feature_names or tuple(map(str, range(train.features.shape[1])))
-        return table_inputs(train.features, names, train.encoding)
+        return table_inputs(train.features, names, train.encoding, encoder=encoder)
     assert train.images is not None
     return _image_inputs(SIDE if image_size is None else image_size, channels or channels_of(train.images))
+
+
+def _cuts(data: RankedData, inputs: Inputs) -> Iterator[str]:
+    """Notes on texts that are longer than a model reads."""
+    for name, column, held in zip(columns_of(inputs), encoding_of(inputs) or (), data.encoding or ()):
+        if column.text is not None and held.kind == "text":
+            lengths = cut_lengths(held.categories, column.text)
+            if lengths:
+                yield (
+                    f"column {name!r}: of {len(held.categories):,} texts, {len(lengths):,} are cut after "
+                    f"{column.text.tokens} tokens (the longest has {max(lengths):,})"
+                )
 
 
 def _image_inputs(side: int, channels: int) -> Inputs:

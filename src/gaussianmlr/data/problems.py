@@ -10,7 +10,7 @@ from typing import Literal
 from gaussianmlr.errors import SHOWN_ROWS, DataError, summarised
 
 Severity = Literal["error", "warning"]
-SHOWN_NAMES = 3  # of labels with one problem
+_SHOWN_NAMES = 3  # of labels with one problem
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ class Problems(list[Problem]):
 
 
 def summary(problems: Iterable[Problem]) -> list[Problem]:
-    """Problems with those of many rows that are equal but for the row and the value made one, as are equal
-    ones of many labels.
+    """Problems with those that are equal but for row and value, or but for the label, made one.
 
     Examples
     --------
@@ -96,16 +95,19 @@ def summary(problems: Iterable[Problem]) -> list[Problem]:
                 found[first] = replace(given[first], where=line.where)
             for other in others:
                 del found[other]
-    labels: dict[tuple[str, str, Severity], list[int]] = {}
-    for number, problem in enumerate(given):
-        if problem.where.startswith("label "):
-            labels.setdefault((problem.kind, problem.message, problem.severity), []).append(number)
-    for first, *others in labels.values():
-        if others:
-            named = [given[place].where.removeprefix("label ") for place in (first, *others)]
-            more = f" and {len(named) - SHOWN_NAMES} more" if len(named) > SHOWN_NAMES else ""
-            where = f"labels {', '.join(named[:SHOWN_NAMES])}{more}"
-            found[first] = replace(given[first], where=where)
-            for other in others:
-                del found[other]
-    return list(found.values())
+    return _labels_together(found.values())
+
+
+def _labels_together(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems with equal ones of several labels made one."""
+    found: dict[Problem, list[str]] = {}
+    for problem in problems:
+        name = problem.where.removeprefix("label ")
+        alike = replace(problem, where="") if name != problem.where else problem
+        found.setdefault(alike, []).append(name)
+    joined = []
+    for problem, names in found.items():
+        more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+        where = f"label{'s' if len(names) > 1 else ''} {', '.join(names[:_SHOWN_NAMES])}{more}"
+        joined.append(problem if problem.where else replace(problem, where=where))
+    return joined

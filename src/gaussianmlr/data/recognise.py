@@ -20,9 +20,10 @@ from gaussianmlr.data.readers.manifests import (
 )
 from gaussianmlr.data.readers.nsid import ORDERS_FILE
 from gaussianmlr.data.readers.tables import TABLE_SUFFIXES
+from gaussianmlr.data.readers.texts import file_column
 from gaussianmlr.errors import DataError
 
-Kind = Literal["table", "images", "nsid", "avdp", "export"]
+Kind = Literal["table", "images", "texts", "nsid", "avdp", "export"]
 
 
 class Recognised(NamedTuple):
@@ -51,7 +52,7 @@ def recognise(path: Path, layout: Layout | None = None) -> Recognised:
 def _table(path: Path, layout: Layout, notes: tuple[str, ...] = ()) -> Recognised:
     if suffix_of(path) in FRAME_SUFFIXES and image_column(path, layout) is not None:
         return Recognised("images", path, notes)
-    return Recognised("table", path, notes)
+    return Recognised("table" if file_column(path, layout) is None else "texts", path, notes)
 
 
 def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
@@ -61,7 +62,7 @@ def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
         return Recognised("nsid", folder)
     if (manifest := manifest_below(folder, path)) is not None:
         notes = () if manifest.parent == folder else (f"read {manifest.relative_to(folder).as_posix()}",)
-        return Recognised("images", manifest, notes)
+        return Recognised("images" if file_column(manifest, layout) is None else "texts", manifest, notes)
     if (note := find_file(folder, ABOUT)) and export_format(note.parent) is not None:
         return Recognised("export", note.parent)
     if tables_in(folder):

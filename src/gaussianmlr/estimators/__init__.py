@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gaussianmlr.estimators.gaussian import GaussianMLR
     from gaussianmlr.estimators.networks import MultiLabelRanker
     from gaussianmlr.estimators.scorers import get_scorer, get_scorers
+    from gaussianmlr.estimators.texts import TextFeatures
 
 _HOMES = {
     "CalibratedRanker": "classic",
@@ -21,6 +22,7 @@ _HOMES = {
     "GaussianMLR": "gaussian",
     "MultiLabelRanker": "networks",
     "NeighbourRanker": "classic",
+    "TextFeatures": "texts",
     "get_scorer": "scorers",
     "get_scorers": "scorers",
 }
@@ -31,6 +33,7 @@ __all__ = [
     "GaussianMLR",
     "MultiLabelRanker",
     "NeighbourRanker",
+    "TextFeatures",
     "get_scorer",
     "get_scorers",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -12,10 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaussianmlr._utils.magnitude import refuse_large
+from gaussianmlr.data.cells import is_gap
 from gaussianmlr.data.columns import fit_columns, recode, slots
 from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
-from gaussianmlr.data.matrices import Matrix, read_matrix
+from gaussianmlr.data.matrices import TEXT, Matrix, read_matrix
 from gaussianmlr.data.splits import held_out_size
+from gaussianmlr.data.tokens import default_encoder
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.estimators.scorers import measure
 from gaussianmlr.estimators.targets import (
@@ -23,12 +26,15 @@ from gaussianmlr.estimators.targets import (
     IntArray,
     check_weights,
     read_orders,
+    read_targets,
     read_truth,
     refuse_unknown,
 )
 from gaussianmlr.methods import Reading
+from gaussianmlr.model.network import has_texts, texts_of
 from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.nn.backbones.expanded import Expand
+from gaussianmlr.training.features import compute_features
 
 _CONTAINERS = ("default", "pandas")
 
@@ -37,7 +43,7 @@ class Training(NamedTuple):
     """Checked training data, without the rows that weigh nothing."""
 
     inputs: Any  # array or CSR matrix [N, D], float32 or float64, as `check_inputs` gives it
-    ranks: IntArray  # [N, K], or [N, R, K] of several rankers
+    ranks: Any  # int array [N, K], or [N, R, K] of several rankers; or SparseRanks
     weights: FloatArray | None  # [N]
 
 
@@ -52,7 +58,13 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     labels_: tuple[str, ...]
     _cells: Matrix  # what the columns hold, without rows
     _coded: Inputs | None = None  # how gaps and codes become numbers, for estimators that take no others
+    _takes_sparse_ranks = False  # whether `_learn` takes them for many labels
     _takes_codes = False  # whether `_learn` and `_read` take them as they are
+
+    @property
+    def _encoder(self) -> str:
+        """The backbone that takes texts."""
+        return default_encoder()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from orders.
@@ -60,7 +72,8 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, frame or sparse matrix [N, D]
-            Inputs: numbers, categories (texts, booleans), dates; NaN and None are gaps.
+            Inputs: numbers, categories, booleans, dates, texts; NaN and None are gaps. A list or Series of
+            strings is one column of texts.
         y : orders
             Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K], then aggregated.
         sample_weight : array-like [N], optional
@@ -173,7 +186,8 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
             name = type(self).__name__
             raise DataError(f"{name} requires y to be passed, but the target y is None; expected orders")
         inputs = check_inputs(self, X, reset=True)
-        ranks, self.labels_ = read_orders(y, self.labels, keep_rankers=True)
+        read = read_targets if self._takes_sparse_ranks else partial(read_orders, keep_rankers=True)
+        ranks, self.labels_ = read(y, self.labels)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"X has {inputs.shape[0]} rows and y {len(ranks)}; expected the same number")
         weights = None
@@ -189,7 +203,7 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
     def _fit_cells(self, inputs: Any, weights: FloatArray | None) -> Any:
         """Learn how columns are coded; the training rows so coded."""
         columns = self._cells.columns
-        encoding = fit_columns(inputs, columns)
+        encoding = fit_columns(inputs, columns, self._encoder)
         names = column_names(self, inputs.shape[1])
         inputs = recode(inputs, columns, encoding, names)
         self._cells, self._coded = self._cells._replace(columns=encoding), None
@@ -201,6 +215,8 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         """Coded rows as `_learn` and `_read` take them: by default without codes and gaps."""
         if self._takes_codes or self._coded is None:
             return inputs
+        if has_texts(self._coded):
+            return compute_features(texts_of(self._coded), scaled(inputs, self._coded)).double().numpy()
         if "encoding" in self._coded:
             expand = Expand(slots(encoding_of(self._coded) or ()))
             return expand(scaled(inputs, self._coded).double()).numpy()
@@ -239,6 +255,7 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
 
     Texts, booleans, categories and dates of a frame or an array of objects become numbers, see `read_matrix`.
     """
+    X = _as_frame(X)
     like: Matrix | None = None if reset else getattr(estimator, "_cells", None)
     coded = like is not None and (like.columns is not None or like.used is not None)
     cells = Matrix(np.zeros((0, 0)), None, None)
@@ -246,8 +263,10 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         cells = read_matrix(X if hasattr(X, "columns") else _objects(X), like)
         found = cells.values
-        if np.isinf(found).any():
-            raise DataError("X contains infinity; expected finite numbers")
+        if (infinite := np.flatnonzero(np.isinf(found).any(axis=0))).size:
+            place = int(infinite[0] if cells.used is None else cells.used[infinite[0]])
+            name = X.columns[place] if hasattr(X, "columns") else place
+            raise DataError(f"column {name!r} of X holds infinity; expected finite numbers")
     else:
         found = _numbers(estimator, X, reset=reset)
     if reset:
@@ -258,9 +277,27 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
     return found
 
 
+def _as_frame(X: Any) -> Any:
+    """Texts in a row, a list or a Series, as a frame with the column "text"; anything else as it is."""
+    if isinstance(X, str) or np.ndim(X) != 1 or not len(X):
+        return X
+    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if not any(isinstance(one, str) for one in values):
+        return X
+    import pandas as pd
+
+    for row, one in enumerate(values):
+        if not isinstance(one, str) and not is_gap(one):
+            raise DataError(f"X is {shorten(one)} in row {row}; expected a text")
+    index = X.index if hasattr(X, "iloc") else None
+    return pd.DataFrame({TEXT: np.asarray(values, dtype=object)}, index=index)
+
+
 def column_names(estimator: BaseRanker, width: int) -> list[Any]:
     """Names of the columns that are used; numbers if X had none."""
     cells: Matrix | None = getattr(estimator, "_cells", None)
+    if cells is not None and cells.columns is not None:
+        width = len(cells.columns)  # a text has several columns of tokens
     names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_)).tolist()
     used = range(width) if cells is None or cells.used is None else cells.used
     return [names[place] for place in used]

@@ -162,6 +162,10 @@ class GaussianMLR(MultiLabelRanker):
     def _choice(self, data: Training, inputs: Inputs, seeds: list[int]) -> Choice:
         if self.model not in ("auto", *KINDS):
             raise DataError(f"model is {self.model!r}; expected 'auto', 'network', 'trees' or 'both'")
+        if self._has_texts:
+            if self.model in ("trees", "both"):
+                raise DataError(f"model is {self.model!r}, but trees take no texts; expected 'network'")
+            return Choice("network", "trees take no texts")
         if self.model != "auto":
             return Choice(self.model, f"model={self.model!r} was asked for")
         rows, columns = data.inputs.shape

@@ -21,6 +21,7 @@ from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
 from gaussianmlr.data.loading import ranked_rows
 from gaussianmlr.data.matrices import Matrix
 from gaussianmlr.data.splits import rolling_hold_out
+from gaussianmlr.data.tokens import default_encoder, encoder_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs, column_names, parted
 from gaussianmlr.estimators.random_state import generators_kept
@@ -28,8 +29,10 @@ from gaussianmlr.estimators.sizes import batch_for, epochs_for, rate_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
 from gaussianmlr.model.model import Model, join, load
+from gaussianmlr.model.network import has_texts
 from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.training.choice import Kind
 from gaussianmlr.training.fit import fit
 from gaussianmlr.training.trees import fit_trees
@@ -119,6 +122,7 @@ class MultiLabelRanker(BaseRanker):
 
     conformal = 0.0  # of estimators that were pickled before it was a parameter
     _takes_codes = True
+    _takes_sparse_ranks = True
 
     def __init__(
         self,
@@ -173,9 +177,11 @@ class MultiLabelRanker(BaseRanker):
         Parameters
         ----------
         X : array-like, frame or sparse matrix [N, D]
-            Inputs: numbers, categories (texts, booleans), dates; NaN and None are gaps.
+            Inputs: numbers, categories, booleans, dates, texts; NaN and None are gaps. A list or Series of
+            strings is one column of texts.
         y : orders
-            Whatever `gaussianmlr.to_ranks` reads, or ranks of several rankers [N, R, K].
+            Whatever `gaussianmlr.to_ranks` reads, ranks of several rankers [N, R, K], or a sparse matrix of
+            ranks [N, K], which stays sparse where there are many labels.
         sample_weight : array-like [N], optional
             Weights of the instances.
         eval_set : tuple (X, y), optional
@@ -195,7 +201,8 @@ class MultiLabelRanker(BaseRanker):
         with _ONE_AT_A_TIME, generators_kept(), asked_threads(self.threads):
             self._train(data, validation, inputs, [int(seed) for seed in seeds])
         if held is not None:
-            self.model_.calibrate_reading(self._read(held.inputs), one_order(held.ranks))
+            truth = held.ranks.dense() if isinstance(held.ranks, SparseRanks) else one_order(held.ranks)
+            self.model_.calibrate_reading(self._read(held.inputs), truth)
         return self
 
     def predict_significance(self, X: Any, *, scale: Scale = "canonical") -> Any:
@@ -279,8 +286,21 @@ class MultiLabelRanker(BaseRanker):
                 ]
             )
 
+    @property
+    def _encoder(self) -> str:
+        return encoder_of((self.recipe or {}).get("backbone", "")) or default_encoder()
+
+    @property
+    def _has_texts(self) -> bool:
+        return any(one.text is not None for one in self._cells.columns or ())
+
     def _exact_model(self) -> Model:
-        """The model in double precision, in which a row's reading does not depend on its batch."""
+        """The model in double precision, in which a row's reading does not depend on its batch.
+
+        Models of texts keep their precision: they are large, and rows agree to six digits.
+        """
+        if has_texts(self.model_.inputs):
+            return self.model_
         network = self.model_.network
         if network not in _EXACT:
             _EXACT[network] = copy.deepcopy(network).double()
@@ -322,13 +342,15 @@ class MultiLabelRanker(BaseRanker):
         batch = batch_for(rows) if self.batch_size is None else self.batch_size
         epochs = epochs_for(rows, batch) if self.epochs is None else self.epochs
         settings = {**_DEFAULTS.get(self.method, {}), **(self.method_settings or {})}
+        body: dict[str, Any] = {"backbone": "mlp", "backbone_settings": {"width": int(self.hidden)}}
+        if self._has_texts:
+            body = {"backbone": self._encoder, "freeze": "all"}
         if self.supervision is not None:
             settings["supervision"] = self.supervision
         return Recipe(
             method=self.method,
             method_settings=settings,
-            backbone="mlp",
-            backbone_settings={"width": int(self.hidden)},  # the head applies dropout to its inputs, too
+            **body,  # the head applies dropout to its inputs, too
             head_settings={"hidden": int(self.hidden), "dropout": float(self.dropout)},
             epochs=int(epochs),
             batch_size=int(batch),

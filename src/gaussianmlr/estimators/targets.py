@@ -10,11 +10,25 @@ import numpy.typing as npt
 from gaussianmlr._utils.foreign import as_pandas
 from gaussianmlr._utils.magnitude import LARGEST_WEIGHT
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.orders import to_ranks
+from gaussianmlr.orders import check_labels, to_ranks
+from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.rankers import aggregate
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+
+_DENSE = 300  # labels up to which sparse ranks become dense ones
+
+
+def read_targets(y: Any, labels: Any = None) -> tuple[Any, tuple[str, ...]]:
+    """As `read_orders` with all rankers; sparse ranks of many labels stay sparse, see `SparseRanks`."""
+    if not hasattr(y, "toarray") or y.ndim != 2 or y.shape[1] <= _DENSE:
+        return read_orders(y, labels, keep_rankers=True)
+    names = tuple(map(str, range(y.shape[1]))) if labels is None else check_labels(labels)
+    if len(names) != y.shape[1]:
+        raise DataError(f"y has {y.shape[1]:,} columns; expected one for each of {len(names):,} labels")
+    return SparseRanks(y), names
 
 
 def read_orders(
@@ -68,9 +82,13 @@ def _lacking(y: Any, labels: Any) -> list[str]:
     return [] if labels is None or unnamed else [label for label in named if label not in set(labels)]
 
 
-def refuse_unknown(ranks: IntArray, what: str) -> None:
+def refuse_unknown(ranks: IntArray | SparseRanks, what: str) -> None:
     """Refuse orders without any known label."""
-    if (ranks < 0).all():
+    if isinstance(ranks, SparseRanks):
+        unknown = int((ranks.matrix.data < 0).sum()) == ranks.shape[0] * ranks.shape[1]
+    else:
+        unknown = bool((ranks < 0).all())
+    if unknown:
         shape = " x ".join(map(str, ranks.shape))
         raise DataError(
             f"all {shape} entries of {what} are unknown (-1), so there is nothing to learn from; "
@@ -78,8 +96,8 @@ def refuse_unknown(ranks: IntArray, what: str) -> None:
         )
 
 
-def one_order(ranks: IntArray) -> IntArray:
-    """Ranks [N, K]: the aggregate of several rankers."""
+def one_order(ranks: Any) -> Any:
+    """Ranks [N, K]: the aggregate of several rankers; sparse ones as they are."""
     return aggregate(ranks) if ranks.ndim == 3 else ranks
 
 

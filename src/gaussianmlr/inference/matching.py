@@ -207,7 +207,10 @@ def _part(found: RankedData, split: str, name: str) -> tuple[RankedData, tuple[s
     parts, notes = split_parts(found)
     wanted = part_name(split)
     if wanted not in parts:
-        raise DataError(f"{name}: no split {split!r}; it has {', '.join(parts)}, and 'all' takes everything")
+        raise DataError(
+            f"{name}: no split {split!r}; it has {', '.join(parts)}, and 'all' takes everything; "
+            "--split-column says which column holds the splits"
+        )
     return parts[wanted], tuple(notes) if wanted != "test" else ()
 
 

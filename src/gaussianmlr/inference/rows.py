@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,7 +34,12 @@ _LOOKED_AT = 1000  # rows that decide how numbers are written
 
 
 def read_rows(
-    source: str, columns: Sequence[str], standard_input: IO[str] | None, layout: Layout, say: Say
+    source: str,
+    columns: Sequence[str],
+    standard_input: IO[str] | None,
+    layout: Layout,
+    say: Say,
+    texts: Collection[str] = (),
 ) -> Iterator[Row]:
     """Rows and their names: the id, or the number.
 
@@ -50,14 +55,19 @@ def read_rows(
         The format of the file, and its column of ids.
     say : callable
         Called with what was found out about the format.
+    texts : collection of str
+        Columns of texts, in which nothing is a number. If only one is needed, lines of standard input are
+        texts where the first is neither JSON nor a header with that column.
     """
+    plain = columns[0] if len(columns) == 1 and columns[0] in texts else None
     ahead = 1 if source == STANDARD_INPUT else _LOOKED_AT  # the first rows do not wait for later ones
-    rows = _rows(source, columns, standard_input, layout, say)
+    rows = _rows(source, columns, standard_input, layout, say, plain)
     head = list(itertools.islice(rows, ahead))
     cells = [row for _, row in head if not isinstance(row, str)]
-    found = {column: evidence_of(row.get(column) for row in cells) for column in columns}
+    numbers = [column for column in columns if column not in texts]
+    found = {column: evidence_of(row.get(column) for row in cells) for column in numbers}
     verdict = decide(
-        found, layout.decimal, any(_is_fraction(row.get(one)) for row in cells for one in columns)
+        found, layout.decimal, any(_is_fraction(row.get(one)) for row in cells for one in numbers)
     )
     name = "standard input" if source == STANDARD_INPUT else source
     for column, problem in verdict.problems.items():
@@ -66,7 +76,7 @@ def read_rows(
     if verdict.commas:
         say(f"{name}: decimal commas are read in {shorten(list(verdict.commas))[1:-1]} (--decimal)")
     certain = layout.decimal == "," or bool(verdict.commas)
-    numeric = [column for column in columns if found[column].numeric or not found[column].counts]
+    numeric = [column for column in found if found[column].numeric or not found[column].counts]
     for number, row in itertools.chain(head, rows):
         yield number, row if isinstance(row, str) else _settled(row, numeric, layout.decimal, certain)
 
@@ -90,12 +100,17 @@ def _settled(
 
 
 def _rows(
-    source: str, columns: Sequence[str], standard_input: IO[str] | None, layout: Layout, say: Say
+    source: str,
+    columns: Sequence[str],
+    standard_input: IO[str] | None,
+    layout: Layout,
+    say: Say,
+    plain: str | None = None,
 ) -> Iterator[Row]:
     path = Path(source)
     suffix = "" if source == STANDARD_INPUT else suffix_of(path)
     if source == STANDARD_INPUT:
-        yield from _standard_rows(standard_input, columns, layout)
+        yield from _standard_rows(standard_input, columns, layout, plain)
         return
     if suffix == ".parquet":
         yield from _parquet(path, columns, layout)
@@ -119,7 +134,9 @@ def _rows(
         refuse_encoding(path, layout.encoding or "utf-8")
 
 
-def _standard_rows(standard_input: IO[str] | None, columns: Sequence[str], layout: Layout) -> Iterator[Row]:
+def _standard_rows(
+    standard_input: IO[str] | None, columns: Sequence[str], layout: Layout, plain: str | None
+) -> Iterator[Row]:
     name = "standard input"
     if standard_input is None:
         raise DataError("'-' needs rows on standard input")
@@ -129,11 +146,27 @@ def _standard_rows(standard_input: IO[str] | None, columns: Sequence[str], layou
         if head and head[0].lstrip("\ufeff \t").startswith("{"):
             yield from _json_lines(itertools.chain(head, lines), columns, layout)
             return
+        if plain is not None and head and not _is_header(head[0], plain, layout):
+            yield from _lines_of_texts(itertools.chain(head, lines), plain)
+            return
         separator = layout.sep or (find_separator(head, ",", name) if head else ",")
         rows = _separated(itertools.chain(head, lines), separator, name)
         yield from _cells(rows, name, columns, layout, [], lambda _: None)
     except UnicodeDecodeError as error:
         raise DataError(f"{name}: byte {error.start} is not UTF-8; pass --encoding") from None
+
+
+def _is_header(line: str, column: str, layout: Layout) -> bool:
+    """Whether a line names a column of texts, alone or beside others."""
+    signs = [layout.sep] if layout.sep else [",", ";", "\t", "|"]
+    return any(match_name(column, named(next(csv.reader([line], delimiter=sign), []))) for sign in signs)
+
+
+def _lines_of_texts(lines: Iterable[str], column: str) -> Iterator[Row]:
+    """One text per line, also an empty one; a quote is a character like any other."""
+    for number, line in enumerate(lines):
+        text = line.rstrip("\r\n")
+        yield str(number), {column: text.removeprefix("\ufeff") if number == 0 else text}
 
 
 def _separated(lines: Iterable[str], separator: str, source: str) -> Iterator[list[str]]:

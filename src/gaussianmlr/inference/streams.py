@@ -15,12 +15,13 @@ from torch import Tensor
 from gaussianmlr._utils.bounded import check_file, is_folder
 from gaussianmlr.data import Preprocess
 from gaussianmlr.data.columns import Unseen
-from gaussianmlr.data.inputs import Inputs, RowReader
+from gaussianmlr.data.inputs import Inputs, RowReader, text_column
 from gaussianmlr.data.readers.arrays import load_arrays
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.images import read_tensor
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import image_column, locate, pictures_below
+from gaussianmlr.data.readers.texts import read_text, text_files
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.rows import STANDARD_INPUT, Row, check_suffix, read_rows
 
@@ -70,8 +71,9 @@ def stream(
     ----------
     sources : iterable of str or path
         For a model of pictures: pictures, folders of them (with all below), manifests. For a model of
-        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files. Or ``-``: rows on standard input,
-        CSV or JSON lines; for pictures, rows with the column ``image``.
+        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files; for a model of texts alone also
+        folders of .txt files. Or ``-``: rows on standard input, CSV or JSON lines; for pictures, rows with
+        the column ``image``; for texts also one text per line.
     inputs : Inputs
         What the model takes.
     standard_input : text stream, optional
@@ -147,7 +149,7 @@ def located(
         if inputs["kind"] == "table":
             prefix = f"{source}:" if len(chosen) > 1 else ""
             reader = RowReader(inputs, tally)
-            rows = _rows_of(source, reader.columns, standard_input, layout, say)
+            rows = _rows_of(source, reader, standard_input, layout, say)
             yield from _table(reader, rows, prefix)
         else:
             for name, file, trouble in _files(source, standard_input, layout, say):
@@ -198,14 +200,25 @@ def _files(
 
 
 def _rows_of(
-    source: str, columns: Sequence[str], standard_input: IO[str] | None, layout: Layout, say: Say
+    source: str, reader: RowReader, standard_input: IO[str] | None, layout: Layout, say: Say
 ) -> Iterator[Row]:
-    path = Path(source)
+    path, columns = Path(source), reader.columns
     if source != STANDARD_INPUT:
+        if (column := text_column(reader.inputs)) is not None and is_folder(path):
+            return _text_rows(path, column)
         if suffix_of(path) in _ARRAYS:
             return _arrays(path, columns)
         check_suffix(path, _ARRAYS)
-    return read_rows(source, columns, standard_input, layout, say)
+    return read_rows(source, columns, standard_input, layout, say, reader.texts)
+
+
+def _text_rows(folder: Path, column: str) -> Iterator[Row]:
+    """The files of texts below a folder, each one row."""
+    for file in text_files(folder):
+        try:
+            yield str(file), {column: read_text(file)}
+        except DataError as error:
+            yield str(file), str(error).removeprefix(f"{file}: ")
 
 
 def _table(reader: RowReader, rows: Iterator[Row], prefix: str) -> Iterator[Item | Bad]:

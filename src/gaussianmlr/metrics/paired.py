@@ -22,12 +22,27 @@ __all__ = ["Pair", "PairedTest", "all_pairs", "crossed_t", "holm", "resampled_t"
 
 
 class PairedTest(NamedTuple):
-    """A paired test of a mean difference against zero, two-sided."""
+    """A paired test of a mean difference against zero, two-sided; `error` is its standard error."""
 
     difference: float
     statistic: float
     freedom: float
     p: float
+    error: float = math.nan
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The confidence interval of the difference, which holds zero where p is above 1 - level.
+
+        Examples
+        --------
+        >>> low, high = crossed_t([[0.1, 0.3, 0.2, 0.0]]).interval()
+        >>> round(low, 3), round(high, 3)
+        (-0.055, 0.355)
+        """
+        from scipy.special import stdtrit
+
+        reach = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
+        return self.difference - reach, self.difference + reach
 
 
 class Pair(NamedTuple):
@@ -177,6 +192,8 @@ def _t(mean: float, variance: float, freedom: float) -> PairedTest:
     from scipy.special import stdtr
 
     if variance <= 0:  # the limit without any spread
-        return PairedTest(mean, math.copysign(math.inf, mean) if mean else 0.0, freedom, 0.0 if mean else 1.0)
-    statistic = mean / math.sqrt(variance)
-    return PairedTest(mean, statistic, freedom, float(2 * stdtr(freedom, -abs(statistic))))
+        endless = math.copysign(math.inf, mean) if mean else 0.0
+        return PairedTest(mean, endless, freedom, 0.0 if mean else 1.0, 0.0)
+    error = math.sqrt(variance)
+    statistic = mean / error
+    return PairedTest(mean, statistic, freedom, float(2 * stdtr(freedom, -abs(statistic))), error)

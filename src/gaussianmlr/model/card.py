@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gaussianmlr._utils.display import NAMES
 from gaussianmlr._utils.tables import markdown, markdown_table
 from gaussianmlr._version import __version__
+from gaussianmlr.data.inputs import shown_inputs
 
 if TYPE_CHECKING:
     from gaussianmlr.model.model import Model
@@ -60,7 +61,7 @@ def model_card(model: Model, *, data: str = "", use: str = "") -> str:
         f"A multi-label ranking model of gaussianmlr {__version__}, {parameters:,} parameters.",
         "",
         f"- Labels ({len(labels)}): {', '.join(map(markdown, labels[:_LABELS]))}{more}",
-        f"- Inputs: {markdown(json.dumps(model.inputs, ensure_ascii=False))}",
+        f"- Inputs: {markdown(json.dumps(shown_inputs(model.inputs), ensure_ascii=False))}",
     ]
     if model.calibration is not None:
         one, other = model.calibration.relevance, model.calibration.pairs

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.files import write_bytes
 from gaussianmlr._version import __version__
-from gaussianmlr.data.inputs import Inputs
+from gaussianmlr.data.inputs import Inputs, encoding_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method
 from gaussianmlr.model.calibration import Calibration
@@ -97,7 +97,17 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> dict[str, float]:
 def _trial(inputs: Inputs, count: int) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     if inputs["kind"] == "table":
-        return torch.randn(count, inputs["channels"], generator=generator)
+        rows = torch.randn(count, inputs["channels"], generator=generator)
+        place = 0
+        for column in encoding_of(inputs) or ():
+            if column.text is not None:  # tokens of texts of different lengths
+                words = column.text.vocabulary.count("\n") + 1
+                tokens = torch.randint(1, words + 1, (count, column.width), generator=generator)
+                lengths = torch.linspace(2, column.width, count).round()[:, None]
+                held = torch.arange(column.width) < lengths
+                rows[:, place : place + column.width] = (tokens * held).float()
+            place += column.width
+        return rows
     height, width = inputs.get("size", [224, 224])
     return torch.rand(count, inputs["channels"], height, width, generator=generator)
 

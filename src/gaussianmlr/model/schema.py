@@ -17,6 +17,7 @@ from gaussianmlr._utils.strict_json import read_json
 from gaussianmlr._utils.typed import problem
 from gaussianmlr._version import __version__
 from gaussianmlr.data.columns import LONGEST_CATEGORY, MOST_CATEGORIES, PARTS
+from gaussianmlr.data.tokens import MINILM, MOST_TERMS, MOST_TOKENS, TFIDF
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.conformal import MOST_POINTS
 from gaussianmlr.model.recipe import Recipe
@@ -27,6 +28,7 @@ __all__ = ["CONFIG", "FORMAT", "FORMAT_VERSION", "check_inputs", "digest_of", "r
 FORMAT = "gaussianmlr-model"
 FORMAT_VERSION = 2  # the second has trees; models without them are still written as the first
 CONFIG = "config.json"
+_LONGEST_VOCABULARY, _WORDS = 4 << 20, 30_522  # characters; words of MiniLM
 MOST_LABELS, MOST_COLUMNS, MOST_MEMBERS, LONGEST_SIDE = 100_000, 1_000_000, 1_000, 4_096
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -57,16 +59,37 @@ class _Preprocess(_Part):
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
 
 
+class _Text(_Part):
+    encoder: Annotated[str, StringConstraints(pattern=r"^(text:minilm|text:tfidf|hf:.+)$", max_length=1_000)]
+    tokens: Annotated[int, Field(ge=2, le=MOST_TOKENS)]
+    vocabulary: Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_VOCABULARY)] = _LEFT_OUT
+    weights: Annotated[list[Positive], Field(min_length=1, max_length=MOST_TERMS)] = _LEFT_OUT
+
+    @model_validator(mode="after")
+    def _agree(self) -> _Text:
+        words = [] if self.vocabulary is None else self.vocabulary.split("\n")
+        if self.encoder == TFIDF and (len(words) != len(self.weights or ()) or len({*words}) != len(words)):
+            raise ValueError(f"{len(words):,} terms of texts and {len(self.weights or ()):,} weights")
+        if self.encoder != TFIDF and self.weights is not None:
+            raise ValueError(f"weights of terms for {self.encoder}")
+        if self.encoder == MINILM and (len(words) > _WORDS or not {"[UNK]", "[CLS]", "[SEP]"} <= {*words}):
+            raise ValueError(f"a vocabulary of {len(words):,} words that {self.encoder} cannot have")
+        return self
+
+
 class _Column(_Part):
-    kind: Literal["number", "boolean", "category", "date"]
+    kind: Literal["number", "boolean", "category", "date", "text"]
     categories: Annotated[list[Category], Field(max_length=MOST_CATEGORIES)] = _LEFT_OUT
     frequent: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_CATEGORIES)] = _LEFT_OUT
     other: bool = False
     parts: Annotated[list[Literal["days", "day of year", "weekday", "hour"]], Field(max_length=4)] = _LEFT_OUT
     gaps: bool = False
+    text: _Text | None = _LEFT_OUT
 
     @model_validator(mode="after")
     def _agree(self) -> _Column:
+        if (self.kind == "text") != (self.text is not None):
+            raise ValueError(f"what texts are read as in a column of kind {self.kind}")
         texts, frequent = self.categories or [], self.frequent or []
         if (texts or frequent or self.other) and self.kind != "category":
             raise ValueError(f"categories in a column of kind {self.kind}")
@@ -82,6 +105,8 @@ class _Column(_Part):
     @property
     def width(self) -> int:
         """Number of channels."""
+        if self.text is not None:
+            return self.text.tokens
         return len(self.parts) if self.kind == "date" else 1
 
 

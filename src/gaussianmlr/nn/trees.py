@@ -116,7 +116,9 @@ class Trees(nn.Module):
             mu = self._means(x)
         else:  # a model of many trees takes no more memory than one of few
             rows = max(1, _AT_ONCE // max(len(self.roots), width_of(self.channels, self.categories)))
-            mu = torch.cat([self._means(part) for part in torch.split(x, rows)])
+            mu = self.intercept.new_empty(len(x), self.labels)  # parts would break memory up
+            for start in range(0, len(x), rows):
+                mu[start : start + rows] = self._means(x[start : start + rows])
         return {"mu": mu, "logvar": torch.zeros_like(mu)}
 
     def _means(self, x: Tensor) -> Tensor:

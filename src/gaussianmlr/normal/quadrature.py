@@ -71,7 +71,7 @@ def crowd_grid(mu: Tensor, sigma: Tensor, lowest: Tensor, step: float) -> tuple[
     first, last = torch.maximum(mu - FAR * sigma, start), mu + FAR * sigma
     octave = sigma.log2().floor()
     parts = [start]
-    for one in octave[last > start].unique():
+    for one in torch.unique(octave[last > start]):
         some = (octave == one) & (last > start)
         width = step * torch.exp2(one)
         begin, order = ((first[some] - start) / width).floor().sort()
@@ -82,7 +82,8 @@ def crowd_grid(mu: Tensor, sigma: Tensor, lowest: Tensor, step: float) -> tuple[
         for left, right in zip(begin[new].tolist(), end[closes].tolist()):
             cells = torch.arange(right - left + 1, dtype=mu.dtype, device=mu.device) + left
             parts.append(start + width * cells)
-    return _nodes(torch.cat(parts).unique().unsqueeze(0))
+    ends: Tensor = torch.unique(torch.cat(parts))
+    return _nodes(ends.unsqueeze(0))
 
 
 def rank_grid(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:

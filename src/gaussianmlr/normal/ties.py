@@ -169,8 +169,8 @@ def best_buckets(mu: Tensor, sigma: Tensor | None, tau: Tensor) -> Tensor:
     -----
     The order of the means alone is worth :math:`\sum \log P(u \text{ above } v)`. Joining the neighbours
     from place i to place j adds the sum of :math:`\log P(u = v) - \log P(u \text{ above } v)` over their
-    pairs, so the best cuts follow from a dynamic programme over prefixes, in P^2 steps for P relevant labels. Labels
-    with equal means are always joined.
+    pairs, so the best cuts follow from a dynamic programme over prefixes, in P^2 steps for P relevant
+    labels. Labels with equal means are always joined.
 
     References
     ----------

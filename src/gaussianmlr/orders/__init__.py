@@ -13,12 +13,14 @@ from gaussianmlr.orders.convert import (
     weak,
 )
 from gaussianmlr.orders.reading import IRRELEVANT, UNKNOWN, Ranks, check_labels
+from gaussianmlr.orders.sparse import SparseRanks
 
 __all__ = [
     "IRRELEVANT",
     "UNKNOWN",
     "Pairs",
     "Ranks",
+    "SparseRanks",
     "check_labels",
     "check_ranks",
     "densify",

@@ -99,8 +99,8 @@ def refusal(meant: Meant, text: object, total: int) -> str:
     sign, pieces = repr(meant.separator), _pieces(str(text), meant.separator)[:4]
     if meant.separator == _LESS:
         return (
-            f"{meant.orders} of {total} orders hold {sign}, such as {shorten(text)} in row {meant.row}; write "
-            f"{shorten(' > '.join(reversed(pieces)))}, the most significant label first"
+            f"{meant.orders} of {total} orders hold {sign}, such as {shorten(text)} in row {meant.row}; "
+            f"write {shorten(' > '.join(reversed(pieces)))}, the most significant label first"
         )
     example = " > ".join(pieces)
     return (

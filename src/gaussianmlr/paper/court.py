@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from gaussianmlr.metrics.paired import crossed_t
+from gaussianmlr.metrics.paired import PairedTest, crossed_t
 from gaussianmlr.model.presets import Preset
 from gaussianmlr.paper.cells import Cell
 from gaussianmlr.paper.evidence import Evidence
@@ -40,11 +40,11 @@ class Claim:
 
 
 class Gap(NamedTuple):
-    """The difference of two cells' means in percent; p is adjusted by nothing, None without values."""
+    """The difference of two cells' means in percent, and its test, not adjusted; None without values."""
 
     dataset: str
     difference: float
-    p: float | None
+    test: PairedTest | None
     seeds: int
 
 
@@ -77,7 +77,7 @@ class Court:
             for seed in seeds
         ]
         test = self.evidence.compare(one, other, metric)
-        return Gap(one.dataset, statistics.fmean(numbers), None if test is None else test.p, len(seeds))
+        return Gap(one.dataset, statistics.fmean(numbers), test, len(seeds))
 
     def gaps(self, pairs: Iterable[tuple[Cell, Cell]], metric: str = "tau_b") -> list[Gap]:
         """Those of the pairs that were run."""
@@ -98,7 +98,7 @@ def shown(gaps: Sequence[Gap]) -> str:
     """Differences data set by data set."""
     parts = []
     for one in gaps:
-        tested = "" if one.p is None else f" (p {'<0.001' if one.p < 0.001 else f'{one.p:.3f}'})"
+        tested = "" if one.test is None else f" {_interval(one.test)}"
         seeds = "" if one.seeds == 1 else f" ({one.seeds} seeds)"
         parts.append(f"{one.dataset} {one.difference:+.2f}{seeds}{tested}")
     return ", ".join(parts)
@@ -109,13 +109,18 @@ def mean_of(gaps: Sequence[Gap]) -> str:
     values = [one.difference for one in gaps]
     if len(values) < 2:
         return f"{values[0]:+.2f}"
-    error = statistics.stdev(values) / len(values) ** 0.5
-    return f"{statistics.fmean(values):+.2f} (standard error over {len(values)} sets {error:.2f})"
+    return f"{statistics.fmean(values):+.2f} {_interval(crossed_t([values]))} over {len(values)} sets"
+
+
+def _interval(test: PairedTest) -> str:
+    """The 95 % confidence interval of a difference."""
+    low, high = test.interval()
+    return f"[{low:+.2f}, {high:+.2f}]"
 
 
 def untested_note(gaps: Sequence[Gap]) -> Iterator[str]:
     """The sets without a paired test, and why."""
-    bare = [one.dataset for one in gaps if one.p is None]
+    bare = [one.dataset for one in gaps if one.test is None]
     if bare:
         yield f"No paired test where cells lack per-instance values: {', '.join(dict.fromkeys(bare))}."
 

@@ -153,6 +153,7 @@ def _differences_text(found: Sequence[Difference]) -> Iterable[str]:
                 HEADS[one.metric][0],
                 markdown(f"{title_of(one.one)} - {title_of(one.other)}"),
                 f"{one.test.difference:+.2f}",
+                "[{:+.2f}, {:+.2f}]".format(*one.test.interval()),
                 str(one.seeds),
                 _p(one.test.p),
                 f"**{_p(one.adjusted)}**" if one.adjusted < LEVEL else _p(one.adjusted),
@@ -161,7 +162,9 @@ def _differences_text(found: Sequence[Difference]) -> Iterable[str]:
             if one.dataset == dataset
         ]
         yield from ["", f"### {dataset}", ""]
-        yield from markdown_table(["metric", "pair", "difference", "seeds", "p", "p adjusted"], rows, texts=2)
+        yield from markdown_table(
+            ["metric", "pair", "difference", "95 %", "seeds", "p", "p adjusted"], rows, texts=2
+        )
 
 
 def _p(p: float) -> str:

@@ -266,7 +266,8 @@ def _lines(table: Table, dataset: str) -> Iterable[tuple[str, str, list[str], li
     for row in table.rows:
         if row.cell.dataset != dataset:
             continue
-        best = best_of(table.rows, dataset, row.cell.supervision)
+        own = [other for other in table.rows if other.cell.preset == table.preset]
+        best = best_of(own, dataset, row.cell.supervision)
         if row.ours is None:
             yield row.title, "ours", ["not run"] * len(HEADS), [False] * len(HEADS)
         else:
@@ -274,7 +275,7 @@ def _lines(table: Table, dataset: str) -> Iterable[tuple[str, str, list[str], li
                 row.title,
                 "ours",
                 [_number(row.ours[name]) if name in row.ours else "-" for name in HEADS],
-                [name in row.ours and row.ours[name].mean == best[name] for name in HEADS],
+                [name in row.ours and row.ours[name].mean == best.get(name) for name in HEADS],
             )
         if row.intervals:
             found = (row.intervals.get(name) for name in HEADS)

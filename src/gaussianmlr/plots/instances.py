@@ -149,7 +149,7 @@ class SignificanceDisplay(OfPredictions):
         more = len(self.labels) - len(order)
         labels = "label" if more == 1 else "labels"
         ax.set_xlabel(f"{self.axis} ({more} more {labels} below)" if more else self.axis)
-        self._set_title(ax, self.title, 42, pad=16)
+        self._set_title(ax, self.title, 42, pad=16 if self.shared else 21)
         bare(ax, "top", "right", "left")
         ax.tick_params(axis="y", length=0)
         self.order_ = order

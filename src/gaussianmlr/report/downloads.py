@@ -56,6 +56,7 @@ def of_evidence(
     ]
     labels = evidence.model.labels
     if 1 < len(labels) <= _MOST_LABELS:
+        labels = tuple(labels[label] for label in evidence.confused)
         wrong, total = evidence.confusion
         rows = ([labels[u], labels[v], wrong[u, v], total[u, v]] for u, v in zip(*np.nonzero(total)))
         head = ("predicted_above", "than", "wrong", "truly_below")

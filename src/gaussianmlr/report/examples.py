@@ -31,6 +31,7 @@ __all__ = ["chosen_section", "examples_section"]
 _SIDE = 320  # pixels of a picture
 _FEATURES = 8
 _BARS = 12
+_LONGEST = 600  # characters of a text
 
 
 def examples_section(evidence: Evidence, count: int) -> Data:
@@ -145,11 +146,20 @@ def _features(evidence: Evidence, data: RankedData, place: int) -> Data:
     held = data.encoding or (Column(),) * len(values)
     chosen = np.arange(len(values))
     caption = "Feature values"
+    if all(column.kind == "text" for column in held):
+        cells = [_cell(float(value), column) for value, column in zip(values, held)]
+        return {"features": None, "src": None, "text": cells}
     if len(values) > _FEATURES:
         chosen = np.sort(np.argsort(-_unusual(evidence, data, place), kind="stable")[:_FEATURES])
         caption = f"The {_FEATURES} most unusual of {len(values)} features"
-    rows = [(names[column], show_cell(values[column], held[column])) for column in chosen.tolist()]
+    rows = [(names[place], _cell(float(values[place]), held[place])) for place in chosen.tolist()]
     return {"features": rows, "caption": caption}
+
+
+def _cell(value: float, column: Column) -> str:
+    """A cell, long texts cut at their end."""
+    shown = show_cell(value, column)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 3].rstrip()}..."
 
 
 def _unusual(evidence: Evidence, data: RankedData, place: int) -> Any:
@@ -161,4 +171,6 @@ def _unusual(evidence: Evidence, data: RankedData, place: int) -> Any:
     if encoding is None:
         return away
     first = np.cumsum([0, *(column.width for column in encoding)])[:-1]
-    return np.where([column.kind == "category" for column in encoding], 0.0, away[first])
+    kinds = [column.kind for column in encoding]
+    away = np.where([kind == "category" for kind in kinds], 0.0, away[first])
+    return np.where([kind == "text" for kind in kinds], np.inf, away)  # texts are always shown

@@ -31,18 +31,18 @@ def order_section(evidence: Evidence) -> Data:
         return {"labels": []}
     found = evidence.confusion
     labels = tuple(evidence.model.labels[label] for label in evidence.confused)
-    left = len(evidence.model.labels) - len(labels)
     wrong, total = int(found.wrong.sum()), int(found.total.sum())
     often = np.argsort(-(found.wrong.sum(0) + found.wrong.sum(1)), kind="stable")
     chosen = np.sort(often[:_MOST_LABELS])
-    few = len(chosen) < len(labels)
+    every = len(evidence.model.labels)
+    few = len(chosen) < every
     most = int(min(_MOST_PLACES, max(1, (evidence.truth > 0).sum(1).max(initial=1))))
     places = [*map(str, range(1, most)), f"{most} or later", "not relevant"]
     return {
         "wrong": f"{wrong:,} of {total:,} truly ordered pairs ({100 * wrong / max(1, total):.2f} %)"
-        + (f" of the {len(labels):,} labels that are relevant most often" if left else ""),
+        + (f" of the {len(labels):,} labels that are relevant most often" if len(labels) < every else ""),
         "labels": [labels[label] for label in chosen],
-        "some": f", the {len(chosen)} labels of {len(labels)} with the most mistakes" if few else "",
+        "some": f", the {len(chosen)} labels of {every} with the most mistakes" if few else "",
         "matrix": [
             [labels[row], *(_mistakes(labels, found, row, column) for column in chosen)] for row in chosen
         ],

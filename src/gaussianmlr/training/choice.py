@@ -85,7 +85,7 @@ def choose(
         Weights of rows.
     """
     if len(ranks) < FEWEST:
-        return Choice("both", f"{len(ranks)} rows are too few to compare network and trees")
+        return Choice("both", f"too few rows to compare network and trees: {len(ranks)}")
     folds = shuffled_folds(len(ranks), _FOLDS, seed)[: 1 if members < _FOLDS else _FOLDS]
     tested = np.concatenate([held for _, held in folds])
     means = {

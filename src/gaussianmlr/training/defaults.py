@@ -8,6 +8,7 @@ from typing import Any
 
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.data.open import SIDE, channels_of
+from gaussianmlr.data.tokens import TFIDF, default_encoder
 from gaussianmlr.model.presets import Kind, preset
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.schema import read_run
@@ -18,9 +19,11 @@ __all__ = [
     "SIDE",
     "default_recipe",
     "has_pretrained",
+    "has_texts",
     "picture_options",
     "side_of",
     "why_small",
+    "why_terms",
     "with_default_model",
 ]
 
@@ -39,7 +42,7 @@ def default_recipe(
     ----------
     found : RankedData or Setting
         The data, as returned by `find_data`.
-    name : {"paper", "cpu", "smoke"}, optional
+    name : {"paper", "cpu", "smoke", "tuned"}, optional
         A preset, "cpu" by default. By default gray pictures, and colour pictures where the extra
         ``efficientnet`` is missing, get a small network that is trained from scratch: pretrained networks
         know photographs in colour.
@@ -55,12 +58,27 @@ def default_recipe(
     ('fast', 'resnet18')
     """
     kind: Kind = "canvas" if isinstance(found, Setting) else "photo" if found.kind == "images" else "table"
+    kind = "text" if has_texts(found) else kind
     recipe = preset(name or "cpu", kind, method=method)
+    if kind == "text" and name != "tuned":
+        recipe = recipe.replace(backbone=default_encoder())
     # Methods with a single supervision have it by default.
     settings = {key: value for key, value in recipe.method_settings.items() if key != "supervision"}
     if kind == "photo" and name is None and (named or not _suits_pretrained(found)):
         recipe = Recipe(method=method, backbone="fast", epochs=30, batch_size=32)
     return recipe.replace(method_settings=settings)
+
+
+def has_texts(found: RankedData | Setting) -> bool:
+    """Whether the data has a column of texts."""
+    return isinstance(found, RankedData) and any(one.kind == "text" for one in found.encoding or ())
+
+
+def why_terms(found: RankedData | Setting, recipe: Recipe) -> str:
+    """A note for texts that are read by TF-IDF because nothing better is installed, else an empty text."""
+    if not has_texts(found) or recipe.backbone != TFIDF or default_encoder() != TFIDF:
+        return ""
+    return "TF-IDF reads the texts; a pretrained network knows more: pip install 'gaussianmlr[texts]'"
 
 
 def _suits_pretrained(found: RankedData | Setting) -> bool:
@@ -91,7 +109,7 @@ def why_small() -> str:
 
 def with_default_model(recipe: Recipe, found: RankedData | Setting, out: str | Path) -> Recipe:
     """A recipe that chooses between network and trees, for tables and gmlr; a run keeps its own."""
-    is_table = isinstance(found, RankedData) and found.kind == "features"
+    is_table = isinstance(found, RankedData) and found.kind == "features" and not has_texts(found)
     if not is_table or recipe.method != "gmlr":
         return recipe
     began = (Path(out) / "run.json").is_file()

@@ -27,6 +27,7 @@ from gaussianmlr.methods import Method, begin_stage
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.backbones import refresh_statistics
 from gaussianmlr.nn.backbones.memory_format import laid_out, lay_out
+from gaussianmlr.nn.backbones.texts import uncut
 from gaussianmlr.training.loggers import Logs
 from gaussianmlr.training.optimisers import make_optimiser
 from gaussianmlr.training.run_folder import RunFolder, Standing, worth
@@ -299,7 +300,7 @@ class _Run:
         for piece in range(pieces):
             with fabric.no_backward_sync(parts.wrapped, enabled=piece < pieces - 1):
                 x = laid_out(inputs[piece::pieces], recipe.channels_last)
-                outputs = parts.wrapped(x)
+                outputs = parts.wrapped(uncut(x, self.network))
                 found = self.method.loss(
                     outputs, ranks[piece::pieces], stage=stage, reduction="none", **self.weighted
                 )

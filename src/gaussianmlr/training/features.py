@@ -30,12 +30,16 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.nn.backbones import Backbone
 from gaussianmlr.nn.backbones.converted import FEWEST, convert
 from gaussianmlr.nn.backbones.memory_format import laid_out, lay_out
+from gaussianmlr.nn.backbones.texts import Texts
 from gaussianmlr.nn.work import evaluating
 
 __all__ = ["FEWEST", "compute_features", "features_folder", "fingerprint", "weights_fingerprint"]
 
 Paths = Sequence[str | os.PathLike[str]]
 Array = npt.NDArray[Any] | Tensor
+_TEXTS: dict[bytes, Tensor] = {}
+_MOST_TEXTS = 20_000  # rows that are remembered, 30 MB of MiniLM's features
+_TEXTS_AT_ONCE = 64  # long enough for texts of similar length to meet
 _FORMAT = 2  # part of every key: a new layout never reads an old file
 
 
@@ -188,6 +192,39 @@ def _key(backbone: Backbone, inputs: Array | Paths, transform: Mapping[str, Any]
 
 
 def _run(
+    backbone: Backbone,
+    inputs: Array | Paths,
+    load: Callable[[Path], Array] | None,
+    batch_size: int,
+    workers: int | None,
+    progress: Callable[[int, int], None],
+    note: Callable[[str], None],
+) -> Tensor:
+    if isinstance(backbone, Texts) and isinstance(inputs, np.ndarray | Tensor):
+        return _of_texts(backbone, torch.as_tensor(inputs), workers, progress)
+    return _in_batches(backbone, inputs, load, batch_size, workers, progress, note)
+
+
+def _of_texts(
+    backbone: Texts, inputs: Tensor, workers: int | None, progress: Callable[[int, int], None]
+) -> Tensor:
+    """Features of rows with texts. They are remembered: folds and members share most of their rows."""
+    weights = weights_fingerprint(backbone).encode()
+    keys = [hashlib.sha256(weights + row.tobytes()).digest() for row in inputs.cpu().numpy()]
+    found = {key: _TEXTS[key] for key in keys if key in _TEXTS}
+    place = {key: number for number, key in enumerate(keys) if key not in found}
+    if place:
+        some = inputs[list(place.values())]
+        made = _in_batches(backbone, some, None, _TEXTS_AT_ONCE, workers, progress, lambda _: None)
+        found |= dict(zip(place, made))
+        _TEXTS.update((key, found[key]) for key in place)
+        while len(_TEXTS) > _MOST_TEXTS:
+            _TEXTS.pop(next(iter(_TEXTS)), None)
+    progress(len(keys), len(keys))
+    return torch.stack([found[key] for key in keys]) if keys else torch.zeros(0, backbone.features)
+
+
+def _in_batches(
     backbone: Backbone,
     inputs: Array | Paths,
     load: Callable[[Path], Array] | None,

@@ -133,7 +133,7 @@ def fit(
         origin = origin_of(data, validation)
     if recipe.conformal and conformal is None:
         data, conformal = part_off(data, recipe)
-    inputs = {**table_inputs_of(data), **(inputs or {})}
+    inputs = {**table_inputs_of(data, recipe.backbone), **(inputs or {})}
     data, validation = ready_sets(recipe, data, validation, inputs)
     fingerprint = fingerprint or f"{fingerprint_of(data)} {fingerprint_of(validation)}"
     data = for_training(data, recipe)

@@ -19,8 +19,10 @@ from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import Arrays, RankedSet, SparseRows, fetch
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.model import Model, join
+from gaussianmlr.model.network import has_texts
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.trees import MOST_BYTES
+from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.training.choice import KINDS, Choice, Kind, choose
 from gaussianmlr.training.engine import Result
@@ -72,6 +74,8 @@ def fit_kinds(
         return fit(recipe, data, validation, **network, watcher=watcher, conformal=conformal, facts=facts)
     if not isinstance(data, Arrays | SparseRows) or inputs["kind"] != "table":
         raise DataError(f"model is {recipe.model!r}, but the data are pictures: only tables have trees")
+    if has_texts(inputs):
+        raise DataError(f"model is {recipe.model!r}, but trees take no texts; expected 'network'")
     folder, about = Path(out), described(data, labels, inputs, fingerprint)
     with held(folder):
         run = RunFolder(folder, recipe, about[1])
@@ -129,7 +133,8 @@ def _compared(
     """The choice between network and trees; what is trained for it resumes from runs in a folder."""
     if place.is_symlink():
         raise DataError(f"{place} is a link; expected a folder of the run. Nothing was changed")
-    orders, recipe = data.ranks.numpy(), recipe.replace(conformal=0.0)
+    orders = data.ranks.dense() if isinstance(data.ranks, SparseRanks) else data.ranks.numpy()
+    recipe = recipe.replace(conformal=0.0)
     known = {name: arguments[name] for name in ("labels", "inputs")}
 
     def outputs(kind: Kind, kept: Any, tested: Any) -> Any:

@@ -15,6 +15,7 @@ from gaussianmlr.data.inputs import Inputs, table_inputs
 from gaussianmlr.data.loading import Arrays, RankedSet
 from gaussianmlr.data.open import ranked_set
 from gaussianmlr.data.splits import CONFORMAL, STAMP, held_out_size, hold_out
+from gaussianmlr.data.tokens import encoder_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.rankers import aggregate, reliability
@@ -27,14 +28,14 @@ __all__ = ["as_set", "fingerprint_of", "part_off", "ready_sets", "table_inputs_o
 _OF_GUARANTEES = 1  # a stream of its own beside the recipe's seed
 
 
-def table_inputs_of(data: RankedSet | RankedData) -> Inputs:
+def table_inputs_of(data: RankedSet | RankedData, backbone: str = "") -> Inputs:
     """What is known of the inputs of a table with categories, dates or gaps."""
     if not isinstance(data, RankedData) or data.features is None:
         return {}
     if data.encoding is None and not np.isnan(data.features).any():
         return {}
     names = data.feature_names or tuple(map(str, range(data.features.shape[1])))
-    return table_inputs(data.features, names, data.encoding)
+    return table_inputs(data.features, names, data.encoding, encoder=encoder_of(backbone))
 
 
 def ready_sets(

@@ -350,8 +350,8 @@ def _within_budget(rows: _Rows, means: FloatArray, bins: int) -> tuple[npt.NDArr
 def _distinct(table: npt.NDArray[np.float32]) -> IntArray:
     """The number of different values of each column; gaps count as at most one."""
     ordered = np.sort(table, axis=0)
-    found: IntArray = 1 + (ordered[1:] > ordered[:-1]).sum(0)
-    return found
+    steps: IntArray = (ordered[1:] > ordered[:-1]).sum(0)
+    return steps + 1
 
 
 def _correlations(table: npt.NDArray[np.float32], targets: FloatArray) -> FloatArray:

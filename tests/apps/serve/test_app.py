@@ -114,6 +114,28 @@ def test_every_reading_is_what_the_model_says(url, table):
         np.testing.assert_allclose(found, getattr(expected, name), rtol=1e-4, atol=1e-6)
 
 
+def test_the_most_significant_labels_alone(url, table):
+    rows = rows_of(3)
+    readings = ["buckets", "p_first", "expected_rank", "p_above", "partial_order"]
+    asked = {"rows": rows.tolist(), "readings": readings, "confidence": 0.8, "top": 2}
+    answer, expected = httpx.post(f"{url}/predict", json=asked).json(), table.predict(scaled(rows, TABLE))
+    assert "labels" not in answer
+    for row, instance in enumerate(answer["instances"]):
+        best = np.argsort(-expected.scores[row], kind="stable")[:2]
+        assert list(instance["labels"]) == [LABELS[k] for k in best]
+        assert instance["order"] == expected.orders[row]
+        assert instance["partial"] == expected.partial_text(0.8, top=2)[row]
+        for name in ("significance", "p_first", "expected_rank"):
+            found = [one[name] for one in instance["labels"].values()]
+            np.testing.assert_allclose(found, getattr(expected, name)[row, best], rtol=1e-4, atol=1e-6)
+        pairs = np.ix_(best, best)
+        np.testing.assert_allclose(instance["p_above"], expected.p_above[row][pairs], rtol=1e-4)
+        assert instance["partial_order"] == expected.partial_order(0.8)[row][pairs].tolist()
+    refused = httpx.post(f"{url}/predict", json=asked | {"readings": ["p_rank"]})
+    assert (refused.status_code, "it has no top labels" in refused.json()["error"]) == (400, True)
+    assert httpx.post(f"{url}/predict", json=asked | {"top": 0}).status_code == 422
+
+
 def test_categories_dates_and_gaps(tmp_path):
     encoding = [
         {"kind": "number", "gaps": True},

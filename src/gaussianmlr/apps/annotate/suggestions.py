@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from gaussianmlr.apps.annotate.store import Item, Store
-from gaussianmlr.data.inputs import read_row
+from gaussianmlr.data.inputs import read_row, text_column
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.inference.streams import Item as Input
 from gaussianmlr.inference.streams import Unread, read
@@ -74,7 +74,8 @@ def _entropy(chances: FloatArray) -> FloatArray:
 def check_model(model: Model, kind: str, labels: Sequence[str]) -> None:
     """Refuse a model of other inputs, or one that has none of the labels."""
     takes = model.inputs.get("kind")
-    if (takes, kind) not in (("image", "image"), ("table", "row")):
+    known = takes == "table" and text_column(model.inputs) is not None
+    if (takes, kind) not in (("image", "image"), ("table", "row")) and not (known and kind == "text"):
         raise DataError(f"the model takes inputs of kind {takes!r}, and the items are of kind {kind!r}")
     if not set(model.labels) & set(labels):
         raise DataError(
@@ -135,11 +136,13 @@ def _known(order: list[Any], labels: set[str]) -> str:
 
 def _tensors(model: Model, items: Iterable[Item]) -> Iterator[tuple[int, Any]]:
     """Inputs of the model; items that it cannot read get no suggestion."""
+    column = text_column(model.inputs) or ""
     for item in items:
         if model.inputs["kind"] == "image":
             found = read(Unread(item.name, Path(item.content)), model.inputs)
             if isinstance(found, Input):
                 yield item.id, found.value
-        elif isinstance(item.content, dict):
+        else:
+            cells = {column: item.content} if isinstance(item.content, str) else item.content
             with contextlib.suppress(DataError):
-                yield item.id, read_row(item.content, model.inputs)
+                yield item.id, read_row(cells, model.inputs)

@@ -16,23 +16,36 @@ _CELLS = 4_000_000  # numbers per answer
 _MATRICES = ("p_rank", "p_above", "partial_order")
 
 
-def check_pairs(count: int, width: int, readings: Sequence[str], confidence: float | None) -> None:
+def check_pairs(
+    count: int, width: int, readings: Sequence[str], confidence: float | None, top: int | None = None
+) -> None:
     """Refuse readings that are too large for one answer, or that lack a confidence."""
+    if top is not None and "p_rank" in readings:
+        raise DataError(
+            "p_rank is the distribution over all ranks: it has no top labels; leave out one of both"
+        )
+    width = min(width, top or width)
     pairs = count * width**2
     if pairs > _CELLS and not set(_MATRICES).isdisjoint(readings):
         raise DataError(
-            f"{count:,} instances of {width:,} labels have {pairs:,} pairs; expected at most {_CELLS:,}"
+            f"{count:,} instances of {width:,} labels have {pairs:,} pairs; expected at most {_CELLS:,}. "
+            "Ask for fewer instances, or for the most significant labels: 'top': 50"
         )
     if "partial_order" in readings and confidence is None:
         raise DataError("partial_order needs a confidence, such as 0.9")
 
 
 def pieces(
-    found: Prediction, readings: Sequence[str], confidence: float | None, guarantee: float | None = None
+    found: Prediction,
+    readings: Sequence[str],
+    confidence: float | None,
+    guarantee: float | None = None,
+    top: int | None = None,
 ) -> Iterator[bytes]:
     """A prediction as JSON, a few instances at a time.
 
-    It is `Prediction.to_dict` with further readings.
+    It is `Prediction.to_dict` with further readings; with `top`, those of so many labels of each instance,
+    and without the list of all labels.
 
     Examples
     --------
@@ -41,11 +54,12 @@ def pieces(
     >>> print(b"".join(pieces(found, ["buckets"], None)).decode()[-26:])
     "buckets":[["b"],["a"]]}]}
     """
-    yield b'{"method":%b,"labels":%b,"instances":[' % (encoded(found.method), encoded(list(found.labels)))
-    step = max(1, STEP // cost(len(found.labels), readings, confidence or guarantee))
+    labels = b"" if top else b'"labels":%b,' % encoded(list(found.labels))
+    yield b'{"method":%b,%b"instances":[' % (encoded(found.method), labels)
+    step = max(1, STEP // cost(len(found.labels), readings, confidence or guarantee, top))
     for start in range(0, len(found), step):
         part = found[start : start + step] if step < len(found) else found
-        yield (b"," if start else b"") + _instances(part, readings, confidence, guarantee)
+        yield (b"," if start else b"") + _instances(part, readings, confidence, guarantee, top)
     yield b"]}" if guarantee is None else b'],"guarantee":%b}' % encoded(_promise(found, guarantee))
 
 
@@ -55,19 +69,21 @@ def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
 
 
 def _instances(
-    found: Prediction, readings: Sequence[str], confidence: float | None, guarantee: float | None
+    found: Prediction,
+    readings: Sequence[str],
+    confidence: float | None,
+    guarantee: float | None,
+    top: int | None,
 ) -> bytes:
     columns = [name for name in ("p_first", "expected_rank") if name in readings]
-    instances = found.to_dict(*columns, confidence=confidence)["instances"]
+    instances = found.to_dict(*columns, confidence=confidence, top=top)["instances"]
     if "buckets" in readings:
         for instance, buckets in zip(instances, found.lists):
             instance["buckets"] = buckets
     if guarantee is not None:
         for instance, promised in zip(instances, found.guaranteed(guarantee).to_dict()["instances"]):
             instance["guaranteed"] = promised
-    matrices = {name: getattr(found, name) for name in ("p_rank", "p_above") if name in readings}
-    if "partial_order" in readings and confidence is not None:
-        matrices["partial_order"] = found.partial_order(confidence)
+    matrices = _matrices(found, readings, confidence, top)
     texts = []
     for place, instance in enumerate(instances):
         more = [b',"%b":%b' % (name.encode(), _rows(whole[place])) for name, whole in matrices.items()]
@@ -75,12 +91,30 @@ def _instances(
     return b",".join(texts)
 
 
+def _matrices(
+    found: Prediction, readings: Sequence[str], confidence: float | None, top: int | None
+) -> dict[str, Any]:
+    """Readings with a number per pair of labels; with `top`, in the order in which the labels are given."""
+    if top is None:
+        matrices = {name: getattr(found, name) for name in ("p_rank", "p_above") if name in readings}
+        if "partial_order" in readings and confidence is not None:
+            matrices["partial_order"] = found.partial_order(confidence)
+        return matrices
+    if set(_MATRICES).isdisjoint(readings):
+        return {}
+    above = found.top_pairs(top).p_above
+    both = {"p_above": above, "partial_order": above >= (confidence or 1.0)}
+    return {name: matrix for name, matrix in both.items() if name in readings}
+
+
 def _rows(matrix: Any) -> bytes:
     # Row by row: encoding a large matrix at once would block all threads.
     return b"[%b]" % b",".join(encoded(row) for row in matrix.tolist())
 
 
-def cost(width: int, readings: Sequence[str], confidence: float | None) -> int:
+def cost(width: int, readings: Sequence[str], confidence: float | None, top: int | None = None) -> int:
     """Approximate cost of reading and writing one instance, in microseconds."""
+    if top is not None:
+        return 8 * width + 4 * min(top, width) ** 2
     quick = confidence is None and set(readings) <= {"buckets"}
     return 8 * width if quick else 4 * width**2

@@ -15,12 +15,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel, ConfigDict, Field
 
 from gaussianmlr._version import __version__
-from gaussianmlr.apps.serve.service import Limits, Service
+from gaussianmlr.apps.serve.service import Limits, Service, takes_of
 from gaussianmlr.apps.web.answers import Json, finite
 from gaussianmlr.apps.web.limits import RequestCounts, exposition
 from gaussianmlr.apps.web.server import make_app, page
 from gaussianmlr.data.columns import Column
-from gaussianmlr.data.inputs import columns_of, encoding_of
+from gaussianmlr.data.inputs import columns_of, encoding_of, shown_inputs
 from gaussianmlr.model.model import Model
 
 __all__ = ["Limits", "serving_app"]
@@ -33,8 +33,14 @@ Guarantee = Annotated[
     float | None,
     Field(gt=0, le=0.5, description="Adds what is guaranteed at this level alpha, for calibrated models."),
 ]
+Top = Annotated[
+    int | None,
+    Field(
+        gt=0, description="Gives so many labels of each instance, the most significant ones, first one first."
+    ),
+]
 _STATIC = Path(__file__).parent / "static"
-_EXAMPLES = {"number": 1.5, "boolean": True, "category": "", "date": "2024-12-31"}
+_EXAMPLES = {"number": 1.5, "boolean": True, "category": "", "date": "2024-12-31", "text": "so happy today"}
 _MOST_DESCRIBED = 500  # columns in the schema
 
 
@@ -48,11 +54,13 @@ class Asked(BaseModel):
         description="For models of tables: lists of cells in the order of the columns, or objects. "
         "A cell is a number, a text (of a category or a date), true, false, or null for a gap.",
     )
+    texts: list[str] | None = Field(None, description="For models of one column of texts: the texts.")
     images: list[str] | None = Field(None, description="For models of images: image files as base64.")
     names: list[str] | None = Field(None, description="Names of the instances.")
     readings: list[More] = Field([], description="Readings in addition to order, ranks and probabilities.")
     confidence: Confidence = None
     guarantee: Guarantee = None
+    top: Top = None
 
 
 def serving_app(model: Model, limits: Limits | None = None, token: str | None = None) -> FastAPI:
@@ -117,14 +125,15 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
     async def metrics() -> Response:
         return PlainTextResponse(exposition(counts, service), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    @app.post("/predict", summary="Predict rows, or images as base64")
+    @app.post("/predict", summary="Predict rows, texts, or images as base64")
     async def predict(asked: Asked) -> Response:
         return await service.answer(
-            service.inputs(asked.rows, asked.images),
+            service.inputs({"rows": asked.rows, "texts": asked.texts, "images": asked.images}),
             asked.names,
             asked.readings,
             asked.confidence,
             asked.guarantee,
+            asked.top,
         )
 
     @app.post("/predict/files", summary="Predict image files of a form")
@@ -133,11 +142,12 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
         readings: Annotated[list[More] | None, Form()] = None,
         confidence: Annotated[Confidence, Form()] = None,
         guarantee: Annotated[Guarantee, Form()] = None,
+        top: Annotated[Top, Form()] = None,
     ) -> Response:
         service.check_count(len(images), "images")
         named = [(file.filename or str(place), await file.read()) for place, file in enumerate(images)]
         names = [name for name, _ in named]
-        return await service.answer(named, names, readings or [], confidence, guarantee)
+        return await service.answer(named, names, readings or [], confidence, guarantee, top)
 
     _describe_rows(app, model)
     return app
@@ -184,7 +194,8 @@ def _about(model: Model) -> dict[str, Any]:
         "supervision": model.method.supervision,
         "backbone": model.recipe.backbone,
         "labels": list(model.labels),
-        "inputs": model.inputs,
+        "inputs": shown_inputs(model.inputs),
+        "takes": takes_of(model),
         "calibration": None if model.calibration is None else vars(model.calibration),
         "guarantees": None if model.guarantees is None else {"rows": model.guarantees.rows},
         "metrics": model.about.get("metrics", {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -19,13 +19,13 @@ from gaussianmlr.apps.serve.answers import STEP, check_pairs, cost, pieces
 from gaussianmlr.apps.serve.batches import Batcher
 from gaussianmlr.apps.serve.workers import Workers
 from gaussianmlr.data import Preprocess
-from gaussianmlr.data.inputs import read_rows
+from gaussianmlr.data.inputs import read_rows, text_column
 from gaussianmlr.data.readers.images import decode_image
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.inference.predict import check_guarantee
 from gaussianmlr.model.model import Model
 
-__all__ = ["Limits", "Service", "read_picture"]
+__all__ = ["Limits", "Service", "read_picture", "takes_of"]
 
 _SHORT = 200_000  # bytes of pictures, or numbers, that count as short work
 
@@ -106,21 +106,22 @@ class Service(Collector):
         readings: Sequence[str],
         confidence: float | None,
         guarantee: float | None,
+        top: int | None = None,
     ) -> Response:
         """Prepare inputs, read them with the model, write the answer."""
         assert self._batcher is not None
         if names is not None and len(names) != len(given):
             raise DataError(f"expected a name for each of {len(given)} instances, got {len(names)}")
         width = len(self.model.labels)
-        check_pairs(len(given), width, readings, confidence)
+        check_pairs(len(given), width, readings, confidence, top)
         if guarantee is not None:
             check_guarantee(self.model, guarantee)
             check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
         ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
         found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
-        long = len(found) * cost(width, readings, confidence or guarantee) > STEP
-        parts = await self._workers.run(pieces(found, readings, confidence, guarantee), long=long)
+        long = len(found) * cost(width, readings, confidence or guarantee, top) > STEP
+        parts = await self._workers.run(pieces(found, readings, confidence, guarantee, top), long=long)
         return Response(b"".join(parts), media_type="application/json")
 
     def check_count(self, count: int, what: str) -> None:
@@ -128,16 +129,16 @@ class Service(Collector):
         if not 1 <= count <= self.limits.count:
             raise DataError(f"{count:,} {what}; expected 1 to {self.limits.count:,} in a request")
 
-    def inputs(self, rows: list[Any] | None, images: list[str] | None) -> Sequence[Any]:
-        """The inputs of a request, of the kind that the model takes."""
-        kind = self.model.inputs["kind"]
-        wanted, given, other = ("rows", rows, images)
-        if kind != "table":
-            wanted, given, other = ("images", images, rows)
-        if given is None or other is not None:
-            raise DataError(f"the model takes {kind} inputs: expected '{wanted}' alone")
-        self.check_count(len(given), wanted)
-        return given
+    def inputs(self, given: Mapping[str, list[Any] | None]) -> Sequence[Any]:
+        """The inputs of a request by field, of the kind that the model takes."""
+        said = [name for name, value in given.items() if value is not None]
+        takes = takes_of(self.model)
+        found = given[said[0]] if len(said) == 1 and said[0] in takes else None
+        if found is None:
+            expected = " or ".join(f"'{name}'" for name in takes)
+            raise DataError(f"the model takes {self.model.inputs['kind']} inputs: expected {expected} alone")
+        self.check_count(len(found), said[0])
+        return [[text] for text in found] if said[0] == "texts" else found
 
     def _prepared(self, given: Sequence[Any]) -> Iterator[Tensor]:
         """Tensors for the model: all rows at once, pictures one by one."""
@@ -147,6 +148,13 @@ class Service(Collector):
         for place, one in enumerate(given):
             name, data = (f"image {place}", _from_base64(one, place)) if isinstance(one, str) else one
             yield read_picture(data, self.model, name, self.limits.pixels)[None]
+
+
+def takes_of(model: Model) -> list[str]:
+    """The fields of a request that a model takes, the shortest one first."""
+    if model.inputs["kind"] != "table":
+        return ["images"]
+    return ["rows"] if text_column(model.inputs) is None else ["texts", "rows"]
 
 
 def read_picture(data: bytes, model: Model, name: str, max_pixels: int) -> Tensor:

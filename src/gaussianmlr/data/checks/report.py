@@ -16,6 +16,7 @@ _WIDEST = 60  # characters of a label
 _KINDS = {
     "table": "a table",
     "images": "a manifest of pictures",
+    "texts": "a manifest of text files",
     "nsid": "NSID",
     "avdp": "AVDP",
     "export": "an export of Ranked MNIST",
@@ -30,7 +31,7 @@ class Report:
     ----------
     path : str
         What was checked.
-    kind : {"table", "images", "nsid", "avdp", "export"}
+    kind : {"table", "images", "texts", "nsid", "avdp", "export"}
         What it was read as.
     problems : tuple of Problem
         Each with `kind`, `where`, `message` and `severity` (``"error"`` or ``"warning"``).
@@ -101,7 +102,12 @@ def _text(report: Report) -> str:
 def _columns(found: list[dict[str, Any]]) -> list[str]:
     """Columns that are more than numbers without gaps, a line per kind."""
     lines = []
-    for kind, plural in {"category": "categories", "boolean": "booleans", "date": "dates"}.items():
+    for kind, plural in {
+        "category": "categories",
+        "boolean": "booleans",
+        "date": "dates",
+        "text": "texts",
+    }.items():
         some = [one for one in found if one["kind"] == kind]
         named = [
             f"{one['name']} ({one['categories']:,})" if kind == "category" else one["name"] for one in some

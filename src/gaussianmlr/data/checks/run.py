@@ -17,6 +17,7 @@ from gaussianmlr._utils.progress import progress
 from gaussianmlr.data.checks.exports import assemble_export
 from gaussianmlr.data.checks.report import Report
 from gaussianmlr.data.checks.slips import check_slips
+from gaussianmlr.data.checks.texts import check_texts
 from gaussianmlr.data.columns import Column, show_cell
 from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
 from gaussianmlr.data.problems import Problems
@@ -30,6 +31,7 @@ from gaussianmlr.data.readers.manifests import assemble_images
 from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
 from gaussianmlr.data.readers.parts import LABEL_PREFIX, check_wanted
 from gaussianmlr.data.readers.tables import assemble, read_with
+from gaussianmlr.data.readers.texts import assemble_texts
 from gaussianmlr.data.recognise import Kind, recognise
 from gaussianmlr.data.splits import left_out, unknown_splits
 from gaussianmlr.errors import DataError, shorten
@@ -117,11 +119,11 @@ def check(
             raise
         data = None  # no row is left; the problems say why
     if data is not None:
-        if kind == "table" and data.kind == "orders":
+        if kind in ("table", "texts") and data.kind == "orders":
             problems.add("feature", data.source, ORDERS_ALONE)
         _check_inputs(data, problems, max_pixels, workers, shown)
         _check_labels(data, problems)
-        if labels is None and kind in ("table", "images"):
+        if labels is None and kind in ("table", "images", "texts"):
             check_slips(data, problems)
         _check_splits(data, problems)
     said = set(map(str, problems))
@@ -150,6 +152,8 @@ def _read(
     if kind == "avdp":
         return assemble_avdp(root, problems)
     settings: dict[str, Any] = {"labels": labels, "grading": grading, "layout": layout}
+    if kind == "texts":
+        return assemble_texts(root, problems, **settings)
     if kind == "images":
         return assemble_images(root, root.parent, problems, image=None, allow_outside=False, **settings)
     if suffix_of(root) in FRAME_SUFFIXES:
@@ -200,6 +204,7 @@ def _check_inputs(
             if f"column {name!r}" not in unread:
                 problems.add("feature", f"column {name!r}", f"is {value} in every row", "warning")
         _check_unseen(data, problems)
+        check_texts(data, problems)
         if not unread:  # unreadable columns are not compared
             rows = np.ascontiguousarray(data.features)
             _check_twins(data, [hashlib.sha256(row.tobytes()).digest() for row in rows], "row", problems)

@@ -30,7 +30,7 @@ _BITS = 16  # of a pixel, for places
 _ONE = 1 << _BITS
 _WEIGHT = 11  # bits of weights, as in the other kernels
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_KEY = np.uint64(0xDA117DD6BE52CA1B)  # blake2b of "versions of digits|1"
+_KEY = stream_key("versions of digits", 1)
 
 
 def draw_versions(

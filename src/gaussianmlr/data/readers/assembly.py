@@ -13,7 +13,7 @@ from gaussianmlr._utils.magnitude import LARGEST, LARGEST_WEIGHT, expected_below
 from gaussianmlr.data.cells import EXPECTED, Kind
 from gaussianmlr.data.columns import Column, Encoding
 from gaussianmlr.data.dataset import FloatArray, IntArray
-from gaussianmlr.data.matrices import Read, read_column
+from gaussianmlr.data.matrices import Read, read_column, read_named
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.grades import Grading, like_positions, question_grades, question_positions
 from gaussianmlr.data.readers.parts import Columns
@@ -216,9 +216,13 @@ def _features(
     """The feature columns as numbers, and what they hold."""
     if not names:
         return None, Table()
-    used, columns, matrix, left_out = [], [], [], []
-    for name in names:
-        found = _feature(frame[name], name, notes, kinds.get(name))
+    left_out = []
+    each = {name: _feature(frame[name], name, notes, kinds.get(name)) for name in names}
+    free = [name for name, found in each.items() if found.free]
+    if len(free) == 1 and all(found.column is None for found in each.values()):
+        each[free[0]] = read_column(frame[free[0]], "text")  # there is nothing else to learn from
+    used, columns, matrix = [], [], []
+    for name, found in each.items():
         if found.column is None:
             left_out.append(f"column {name!r} is left out: {found.note}")
             continue
@@ -244,13 +248,14 @@ def _feature(cells: Any, name: str, notes: _Notes, kind: Kind | None) -> Read:
     """A feature column, its mistakes noted."""
     empty = np.zeros(len(cells))
     try:
-        found = read_column(cells, kind)
+        found = read_named(cells, name, kind)
     except (DataError, TypeError) as error:
         way = f"leave it out (--drop, drop=[...]), or read it as texts {_as_category(name)}"
         notes.problems.add("feature", f"column {name!r}", f"{error}; {way}")
         return Read(Column(), empty, np.zeros(0, dtype=np.intp), "")
-    if found.column is None and "categories" in found.note:
-        return found._replace(note=f"{found.note}; it is used {_as_category(name)}")
+    if found.free:
+        way = f"it is read as texts with --texts {name!r}, in Python kinds={{{name!r}: 'text'}}"
+        return found._replace(note=f"{found.note}; {way}, or as a category {_as_category(name)}")
     if found.column is None:
         return found
     rows = found.wrong.tolist()

@@ -29,6 +29,8 @@ class Layout:
         Feature columns, by name or by prefix; every column without another role if None.
     categories : tuple of str
         Columns whose numbers or texts are categories.
+    texts : tuple of str
+        Columns of texts that a model reads.
     drop : tuple of str
         Columns to leave out.
     order_separator : str or None
@@ -63,6 +65,7 @@ class Layout:
     order_separator: str | None = None
     positions: bool = False
     missing: Missing = "error"
+    texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sep is not None:

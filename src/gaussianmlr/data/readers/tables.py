@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gaussianmlr.data.cells import KINDS, Kind
 from gaussianmlr.data.dataset import RankedData
@@ -96,10 +96,11 @@ def read_table(
     sep, decimal, encoding, sheet : str, optional
         Separator, decimal sign and encoding of a text file, and sheet of an Excel file (its name, or its
         number from 1); found out if left out.
-    kinds : mapping of str to {"number", "boolean", "category", "date"}, optional
-        What feature columns hold, found from their cells if left out. Texts are categories; true, false, yes
-        and no are booleans; dates are written as 2024-12-31. Empty columns and columns of free text are left
-        out, see `RankedData.notes`.
+    kinds : mapping of str to {"number", "boolean", "category", "date", "text"}, optional
+        What feature columns hold, found from their cells if left out. Words are categories, but those of a
+        column called "text" are texts; true, false, yes and no are booleans; dates are written as 2024-12-31.
+        Empty columns are left out, and so is one of many different texts that has another name and is not
+        the only one, see `RankedData.notes`.
 
     Raises
     ------
@@ -186,10 +187,11 @@ def assemble(
     kinds: Mapping[str, Kind] | None = None,
 ) -> RankedData:
     """The readable part of a table; problems are noted."""
-    kinds = {**dict.fromkeys(layout.categories, "category"), **(kinds or {})}
+    said = dict.fromkeys(layout.categories, "category") | dict.fromkeys(layout.texts, "text")
+    kinds = {**cast(dict[str, Kind], said), **(kinds or {})}
     _check_kinds(kinds)
     texts = [layout.ranking, layout.split, layout.ranker, layout.id]
-    texts += [name for name, kind in kinds.items() if kind == "category"]  # 007 is not 7
+    texts += [name for name, kind in kinds.items() if kind in ("category", "text")]  # 007 is not 7
     table = read_frame(source, [name for name in texts if name is not None], layout)
     problems.notes += table.notes
     problems += table.problems

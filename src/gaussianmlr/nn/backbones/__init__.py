@@ -8,6 +8,7 @@ name                     what it is                                             
 `mlp`                    for tables and embeddings                              vector
 `efficientnet-lite0..2`  pretrained on ImageNet (extra ``efficientnet``)        map, 1280
 `hf:NAME`                through transformers (extra ``transformers``)          map
+`text:NAME`              columns of texts (extra ``texts``)                     vector
 `timm:NAME`              through timm, if it is installed                       map
 `ONE+OTHER`              several side by side, such as lite0 and lite2          vector
 =======================  =====================================================  =============

@@ -55,7 +55,7 @@ def available() -> tuple[str, ...]:
     --------
     >>> from gaussianmlr.nn import backbones
     >>> [name for name in backbones.available() if "net-" not in name]
-    ['fast', 'hf:NAME', 'mlp', 'resnet18', 'timm:NAME']
+    ['fast', 'hf:NAME', 'mlp', 'resnet18', 'text:NAME', 'timm:NAME']
     """
     return tuple(sorted({*_REGISTRY, *(f"{prefix}NAME" for prefix in _ADAPTERS), *trust.offered(GROUP)}))
 

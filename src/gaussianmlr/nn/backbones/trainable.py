@@ -8,6 +8,7 @@ from torch import nn
 
 from gaussianmlr.errors import DataError
 from gaussianmlr.nn.backbones.base import Backbone
+from gaussianmlr.nn.backbones.texts import Texts
 
 Freeze = Literal["none", "all"] | int
 
@@ -74,6 +75,8 @@ def parameter_groups(
     [('head', 0.1)]
     """
     backbone = getattr(model, "backbone", None)
+    if isinstance(backbone, Texts):
+        return _by_layer(model, backbone, rate, backbone_rate_factor)
     inside = {id(p) for p in backbone.parameters()} if isinstance(backbone, nn.Module) else set()
     free = [p for p in model.parameters() if p.requires_grad]
     groups = [
@@ -84,4 +87,18 @@ def parameter_groups(
             "lr": rate * backbone_rate_factor,
         },
     ]
+    return [group for group in groups if group["params"]]
+
+
+def _by_layer(model: nn.Module, backbone: Texts, rate: float, factor: float) -> list[dict[str, Any]]:
+    """One group for the head and one per layer of an encoder of texts, which has a rate of its own."""
+    inside = {id(p) for p in backbone.parameters()}
+    head = [p for p in model.parameters() if id(p) not in inside]
+    groups: list[dict[str, Any]] = [{"name": "head", "params": head, "lr": rate}]
+    groups += [
+        {"name": "backbone", "params": parameters, "lr": rate * factor * share}
+        for parameters, share in backbone.rates()
+    ]
+    for group in groups:
+        group["params"] = [p for p in group["params"] if p.requires_grad]
     return [group for group in groups if group["params"]]

@@ -315,7 +315,7 @@ what is opened. If you trust that place: --trust hf:/some/place on the command l
 gaussianmlr.load(..., backbone=...)
     """
     zoo, _, model = name.partition(":")
-    if not name.startswith(("efficientnet", "hf:", "timm:")):
+    if not name.startswith(("efficientnet", "hf:", "timm:", "text:")):
         return dict(settings)
     found = {**settings, "pretrained": False}
     if zoo in _NAMES and not is_trusted(name):

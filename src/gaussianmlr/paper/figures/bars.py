@@ -132,7 +132,9 @@ def _bars(axes: Any, found: Bars, labels: tuple[str, ...], true: str, palette: s
     display.plot(axes)
     axes.tick_params(labelsize=8)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_title(_broken(found.order), fontsize=8, color=INK if found.order == true else RED, pad=15)
+    axes.set_title(
+        _broken(found.order), fontsize=8, color=INK if found.order == true else RED, pad=15 if shared else 20
+    )
 
 
 def _broken(order: str, width: int = 30) -> str:

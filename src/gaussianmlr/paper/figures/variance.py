@@ -53,7 +53,7 @@ def _page(probes: dict[str, Any], rows: list[dict[str, Any]]) -> Any:
     for column, (dataset, probe) in enumerate(probes.items()):
         for row, gauge in enumerate(scales):
             panel = axes[row, column]
-            name = "just noticeable differences" if gauge == "jnd" else f"{gauge} gauge"
+            name = "noticeable differences" if gauge == "jnd" else f"{gauge} gauge"
             panel.set_title(f"{dataset}, {name}", fontsize=10, color=INK)
             if probe is None or gauge not in probe:
                 say_why_empty(panel, rows[column]["state"] if probe is None else "not in the cell")

@@ -68,7 +68,7 @@ function drawCurves() {
   drawScores(byId("curves"), answer, (k) => paint(drawn[k].place));
   const what = has ? "mean is right of the line at zero" : "score is above the threshold";
   byId("curves").setAttribute("aria-label", has ? "One Gaussian curve per label" : "One bar per label");
-  const count = drawn.length < last.length ? ` The ${drawn.length} most significant of ${last.length.toLocaleString("en")} labels are drawn.` : "";
+  const count = drawn.length < places.size ? ` The ${drawn.length} most significant of ${places.size.toLocaleString("en")} labels are drawn.` : "";
   byId("note").textContent = `A label applies if its ${what}.${count}`;
 }
 
@@ -80,7 +80,7 @@ function drawRows() {
     make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
     make("tbody", {}, ...rows.map((one) => rowOf(one, has))));
   byId("more").hidden = last.length <= MOST_ROWS;
-  byId("more").textContent = every ? `Show ${MOST_ROWS} labels` : `Show all ${last.length.toLocaleString("en")} labels`;
+  byId("more").textContent = every ? `Show ${MOST_ROWS} labels` : `Show ${last.length} labels`;
 }
 
 function rowOf(one, has) {

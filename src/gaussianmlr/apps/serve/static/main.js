@@ -4,7 +4,8 @@ import { setAnswer, showAnswer } from "/static/serve/answer.js";
 import { makeForm } from "/static/serve/forms.js";
 
 const PAUSE = 120; // milliseconds without a change before the model is asked
-const MOST_PAIRS = 200; // labels up to which the pairs are read too
+const MOST_LABELS = 200; // of an answer; of more, the most significant ones
+const TOP = 50;
 
 let about = null;
 let form = null;
@@ -15,20 +16,20 @@ let changed = false;
 function wanted() {
   const readings = ["buckets"];
   if (about.readings.includes("p_first")) readings.push("p_first");
-  const pairs = about.readings.includes("partial_order") && about.labels.length <= MOST_PAIRS;
-  return { readings, confidence: pairs ? Number(byId("confidence").value) : null };
+  const sure = about.readings.includes("partial_order");
+  const top = about.labels.length > MOST_LABELS ? TOP : null;
+  return { readings, confidence: sure ? Number(byId("confidence").value) : null, top };
 }
 
 /** The request for an input: fields of JSON, or a form with a file. */
 function requestOf(given) {
-  const { readings, confidence } = wanted();
-  if (!(given instanceof Blob)) {
-    return ["/predict", { json: { ...given, readings, ...(confidence && { confidence }) } }];
-  }
+  const { readings, ...options } = wanted();
+  const set = Object.entries(options).filter(([, value]) => value !== null);
+  if (!(given instanceof Blob)) return ["/predict", { json: { ...given, readings, ...Object.fromEntries(set) } }];
   const body = new FormData();
   body.append("images", given, given.name ?? "picture");
   for (const one of readings) body.append("readings", one);
-  if (confidence) body.append("confidence", confidence);
+  for (const [name, value] of set) body.append(name, value);
   return ["/predict/files", { method: "POST", body }];
 }
 

@@ -1,0 +1,196 @@
+"""Sparse rows with sparse labels: the format of the extreme classification repository and LibMultiLabel."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaussianmlr._utils.bounded import lines_of, open_text
+from gaussianmlr._utils.files import write_text
+from gaussianmlr.data.problems import Problems
+from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.orders.sparse import SparseRanks
+
+__all__ = ["SparseData", "read_xmlc", "write_xmlc"]
+
+_LARGEST = 1 << 31  # columns, labels, and instances of a file
+
+
+class SparseData(NamedTuple):
+    """Rows and orders of a file, as `GaussianMLR.fit` takes them."""
+
+    X: Any
+    """Features, a CSR array [N, D]."""
+    y: Any
+    """Ranks, a CSR array of integers [N, K]: larger = more significant, not stored = irrelevant."""
+
+
+def read_xmlc(
+    path: str | os.PathLike[str],
+    *,
+    ordered: bool = False,
+    features: int | None = None,
+    labels: int | None = None,
+) -> SparseData:
+    r"""Read lines ``LABEL,LABEL,... COLUMN:VALUE COLUMN:VALUE ...``, gzipped if the name ends in ``.gz``.
+
+    Labels and columns are numbers from 0 up. The extreme classification repository puts the numbers of
+    instances, columns and labels in the first line; LibMultiLabel and LIBSVM have no such line. A line that
+    begins with a blank has no label.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    ordered : bool
+        Whether the labels of a line come in an order of significance, the first one most significant. By
+        default they are all tied: the files of the repository say which labels apply and no more.
+    features, labels : int, optional
+        Numbers of columns and labels where the first line does not say them, such as those of the training
+        file when a test file is read; by default the largest number in the file and one.
+
+    References
+    ----------
+    Bhatia et al., "The extreme classification repository: multi-label datasets and code", 2016.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = file.write_text("2 3 5\n4,1 0:0.5 2:1\n 1:2\n")
+    >>> data = read_xmlc(file, ordered=True)
+    >>> data.X.toarray().tolist(), data.y.toarray().tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [[0, 1, 0, 0, 2], [0, 0, 0, 0, 0]])
+    """
+    from scipy.sparse import csr_array
+
+    file, problems, header = Path(path), Problems(), None
+    values, ranks = array("d"), array("q")
+    columns, places = array("q"), array("q")
+    ends: tuple[array[int], array[int]] = (array("q", [0]), array("q", [0]))
+    with open_text(file, held=False, encoding="utf-8") as stream:
+        for number, line in enumerate(lines_of(stream, str(file)), 1):
+            if number == 1 and (header := _header(line)) is not None:
+                continue
+            if not line.strip():
+                problems.add("order", f"line {number}", "empty; expected labels and COLUMN:VALUE")
+                continue
+            try:
+                _read_line(line, columns, values, places, ranks, ordered)
+            except ValueError as error:
+                problems.add("feature", f"line {number}", str(error))
+            ends[0].append(len(columns))
+            ends[1].append(len(places))
+    count = len(ends[0]) - 1
+    _, width, known = header or (count, None, None)
+    wide, many = (
+        _size(columns, width or features, "column", problems),
+        _size(places, known or labels, "label", problems),
+    )
+    if header is not None and header[0] != count:
+        problems.add("row", "line 1", f"{header[0]:,} instances; there are {count:,}")
+    problems.raise_errors(str(file))
+    if count == 0:
+        raise DataError(f"{file}: no instance; expected lines such as '4,1 0:0.5 2:1'")
+    X = csr_array((np.asarray(values), np.asarray(columns), np.asarray(ends[0])), shape=(count, wide))
+    y = csr_array((np.asarray(ranks), np.asarray(places), np.asarray(ends[1])), shape=(count, many))
+    return SparseData(X, y)
+
+
+def write_xmlc(path: str | os.PathLike[str], X: Any, y: Any, *, header: bool = True) -> None:
+    """Write rows and orders as `read_xmlc` reads them, the most significant label of a line first.
+
+    The format has no ties: of tied labels the one with the smaller number comes first. Unknown labels (-1)
+    cannot be written.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; it appears when it is whole.
+    X : array or sparse matrix [N, D]
+        Features; zeros are left out.
+    y : array or sparse matrix [N, K]
+        Ranks.
+    header : bool
+        Whether the first line gives the numbers of instances, columns and labels.
+    """
+    from scipy.sparse import csr_array
+
+    rows, orders = csr_array(X), SparseRanks(y).matrix
+    if rows.shape[0] != orders.shape[0]:
+        raise DataError(f"X has {rows.shape[0]:,} rows and y {orders.shape[0]:,}; expected the same number")
+    if (orders.data < 0).any():
+        raise DataError("y has unknown labels (-1), which the format cannot hold; expected ranks from 0 up")
+    lines = [f"{rows.shape[0]} {rows.shape[1]} {orders.shape[1]}"] if header else []
+    for row in range(rows.shape[0]):
+        some = slice(orders.indptr[row], orders.indptr[row + 1])
+        ranks, places = orders.data[some], orders.indices[some]
+        first = [str(places[one]) for one in np.lexsort((places, -ranks)) if ranks[one] > 0]
+        cells = slice(rows.indptr[row], rows.indptr[row + 1])
+        pairs = [
+            f"{column}:{value!r}"
+            for column, value in zip(rows.indices[cells].tolist(), rows.data[cells].tolist())
+            if value != 0
+        ]
+        lines.append(f"{','.join(first)} {' '.join(pairs)}")
+    write_text(Path(path), "\n".join(lines) + "\n")
+
+
+def _header(line: str) -> tuple[int, int, int] | None:
+    """Numbers of instances, columns and labels of a first line that has them."""
+    words = line.split()
+    if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words):
+        return None
+    count, width, labels = map(int, words)
+    return count, width, labels
+
+
+def _read_line(
+    line: str,
+    columns: array[int],
+    values: array[float],
+    places: array[int],
+    ranks: array[int],
+    ordered: bool,
+) -> None:
+    """Append a line; raise ValueError with what was expected."""
+    words = line.split()
+    named = (
+        [] if line[:1].isspace() or ":" in words[0] else [_number(word) for word in words.pop(0).split(",")]
+    )
+    if len(set(named)) != len(named):
+        raise ValueError(f"a label is there twice in {shorten(named)}")
+    cells: dict[int, float] = {}
+    for word in words:
+        column, _, value = word.partition(":")
+        place = _number(column)
+        try:
+            cell = float(value)
+        except ValueError:
+            cell = float("nan")
+        if not np.isfinite(cell) or place in cells:
+            raise ValueError(f"{shorten(word)}; expected COLUMN:VALUE with a finite number, each column once")
+        cells[place] = cell
+    places.extend(named)
+    ranks.extend(range(len(named), 0, -1) if ordered else [1] * len(named))
+    columns.extend(cells)
+    values.extend(cells.values())
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and int(word) < _LARGEST):
+        raise ValueError(f"{shorten(word)}; expected a whole number from 0 up")
+    return int(word)
+
+
+def _size(found: array[int], said: int | None, what: str, problems: Problems) -> int:
+    largest = max(found, default=-1)
+    if said is None:
+        return max(1, largest + 1)
+    if largest >= said:
+        problems.add("feature", f"{what} {largest:,}", f"expected {what}s from 0 to {said - 1:,}")
+    return said
