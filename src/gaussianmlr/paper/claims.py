@@ -107,7 +107,7 @@ def _ahead_on_real_data(court: Court) -> Claim:
                 f"(t-test over {len(each)} seeds of the same images: p {p:.3f})."
             )
     lines += [
-        "Networks and mirror images of this preset were chosen by cross-validation on the same training images, "
+        "Networks and mirror images of this preset were chosen by cross-validation on the same images, "
         "the latter by GaussianMLR alone, which flatters it a little.",
         "Architecture (AVDP): private, untested.",
     ]
