@@ -21,6 +21,7 @@ from gaussianmlr._version import __version__
 from gaussianmlr.comparison.cells import cell_files, read_sealed, write_sealed
 from gaussianmlr.data import SETTINGS, RankedMNIST
 from gaussianmlr.data.ranked_mnist.digits import describe_digits, load_digits
+from gaussianmlr.data.readers.arrays import load_npz
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.paper.cells import METRICS
 from gaussianmlr.paper.evidence import Landed
@@ -130,10 +131,10 @@ def _read_scores(file: Path) -> npt.NDArray[np.float32]:
     try:
         if file.suffix.lower() == ".csv":
             return np.loadtxt(file, delimiter=",", dtype=np.float32, ndmin=2)
+        if file.suffix.lower() == ".npz":
+            return np.asarray(load_npz(file)["scores"], dtype=np.float32)
         with file.open("rb") as stream:
-            found = np.load(stream, allow_pickle=False)
-            values = found["scores"] if isinstance(found, np.lib.npyio.NpzFile) else found
-            return np.asarray(values, dtype=np.float32)
+            return np.asarray(np.load(stream, allow_pickle=False), dtype=np.float32)
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DataError(
             f"{file} cannot be read ({error}); expected an NPY, an NPZ with the array 'scores', or "

@@ -135,12 +135,12 @@ def _run_canvas(
         digits=sources.digits,
         shared_digits=shown.shared_digits,
     ).write(folder)
-    tests = test_canvases(cell, model, data.test)
+    tests = measure_canvases(cell, model, data.test)
     _tidy(folder)
     return Measured(tests, int(model.about["images"]), float(model.about["seconds"]), data.about)
 
 
-def test_canvases(cell: Cell, model: Model, images: RankedMNIST) -> list[Tested]:
+def measure_canvases(cell: Cell, model: Model, images: RankedMNIST) -> list[Tested]:
     """All readings of a model on the test images of a cell, and of its twin, which are the same images."""
     found, ranks = all_outputs(model.network, images)
     methods = reading_methods(cell)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import numpy.typing as npt
 
 from gaussianmlr import metrics
 from gaussianmlr._utils.files import write_bytes
+from gaussianmlr.data.readers.arrays import load_npz
 from gaussianmlr.errors import DataError
 
 __all__ = ["MEASURES", "Values", "measured", "measures_of", "read_values", "thinned", "write_values"]
@@ -159,10 +158,9 @@ def read_values(folder: Path, facts: Mapping[str, Any]) -> Values | None:
         data = file.read_bytes()
         if hashlib.sha256(data).hexdigest() != about["sha256"]:
             raise ValueError("its checksum is wrong: it was changed")
-        with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-            ids: Sequence[str] = parts["ids"].tolist() if "ids" in parts.files else ()
-            return Values(parts["scores"], parts["ranks"], tuple(ids))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        parts = load_npz(file)
+        return Values(parts["scores"], parts["ranks"], tuple(parts.get("ids", np.array([])).tolist()))
+    except (OSError, ValueError, KeyError) as error:
         raise DataError(
             f"{file}: the values of a cell cannot be read ({error}); restore it, or remove the cell"
         ) from None
