@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gaussianmlr._utils.display import NAMES
 from gaussianmlr._utils.tables import markdown, markdown_table
 from gaussianmlr._version import __version__
+from gaussianmlr.data.inputs import shown_inputs
 
 if TYPE_CHECKING:
     from gaussianmlr.model.model import Model
