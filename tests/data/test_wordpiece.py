@@ -1,5 +1,7 @@
 """Tokens of MiniLM, against the tokenizer that its authors publish."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +42,18 @@ def test_tokens_are_those_of_the_published_tokenizer(text, both):
     assert ours == published + [0] * (256 - len(published))
 
 
-@given(text=st.text(st.characters(codec="utf-8", max_codepoint=0x2FFF, exclude_characters="[]"), max_size=60))
+# The published tokenizer knows an older Unicode: characters that changed since its first versions are left out.
+_OLD = unicodedata.ucd_3_2_0
+KNOWN = "".join(
+    sign
+    for sign in map(chr, range(0x3000))
+    if sign not in "[]"
+    and _OLD.category(sign) == unicodedata.category(sign) != "Cn"
+    and _OLD.normalize("NFD", sign) == unicodedata.normalize("NFD", sign)
+)
+
+
+@given(text=st.text(st.sampled_from(KNOWN), max_size=60))
 @settings(max_examples=300, deadline=None)
 def test_tokens_of_any_text_agree(text, both):
     ours, published = both(text)
