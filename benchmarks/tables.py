@@ -212,7 +212,7 @@ def markdown(found: dict[str, dict[str, dict[int, dict[str, Any]]]]) -> str:
         "CPU seconds are of one thread, of cells measured on different days: compare them by their order.",
         "NSID: its training images alone, as features of the frozen backbone of the preset `cpu`,",
         "which was chosen among backbones by cross-validation on these same images, alike for every ranker.",
-        "The features are those of torch or of onnxruntime, equal to 1e-3; fingerprints in the lines tell which.",
+        "Features are those of torch or of onnxruntime, equal to 1e-3; fingerprints in the lines differ.",
     ]
     for table, by_ranker in found.items():
         counts = TABLES[table]
