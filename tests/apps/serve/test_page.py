@@ -187,6 +187,36 @@ def test_people_drop_a_picture(tmp_path, chromium):
         page.locator("#trouble:not(:empty)").wait_for()
 
 
+def test_people_type_a_text(tmp_path, chromium):
+    """The page of a model of one column of texts, and what it sends; a row is answered in its place."""
+    model = make_model({"kind": "table", "channels": 1})
+    with running("-m", "gaussianmlr", "try", model.save(tmp_path / "model"), "--port", 0) as server:
+        page, sent = chromium.new_page(), []
+
+        def describe(route):
+            about = route.fetch().json()
+            column = {"kind": "text", "text": {"encoder": "text:minilm", "tokens": 64}}
+            about["inputs"] |= {"columns": ["comment"], "encoding": [column]}
+            route.fulfill(json=about)
+
+        def answer(route):
+            sent.append(route.request.post_data_json)
+            rest = {name: value for name, value in sent[-1].items() if name != "texts"}
+            route.fulfill(response=route.fetch(post_data=json.dumps({"rows": [[len(sent)]]} | rest)))
+
+        page.route("**/info", describe)
+        page.route("**/predict", answer)
+        page.goto(server.url)
+        page.locator("body[data-settled]").wait_for()
+        assert sent == []  # nothing is typed
+        assert not page.locator("#answer").is_visible()
+        page.keyboard.type("so happy today")  # the field has the focus
+        page.wait_for_function("document.querySelector('#order').textContent")
+        settle(page)
+        assert sent[-1]["texts"] == ["so happy today"]
+        check_shown(page, model.predict(read_rows([[len(sent)]], {"kind": "table", "channels": 1})))
+
+
 def test_a_model_without_sigma_shows_bars_and_one_of_many_columns_a_search(tmp_path, chromium):
     labels = [f"label {k}" for k in range(250)]
     model = make_model({"kind": "table", "channels": 100}, labels, "lsep")

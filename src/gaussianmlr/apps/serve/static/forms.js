@@ -8,8 +8,8 @@ const DAY = 86_400_000;
 
 /** Make the form for the inputs of a model; `given` is the input as it is now, null without one. */
 export function makeForm(box, about, changed) {
-  const { kind } = about.inputs;
-  if (kind === "text") return textForm(box, changed);
+  const { kind, encoding } = about.inputs;
+  if (encoding?.length === 1 && encoding[0].kind === "text") return textForm(box, changed);
   return kind === "table" ? rowForm(box, about.inputs, changed) : pictureForm(box, changed);
 }
 
@@ -56,7 +56,7 @@ function columnsOf({ channels, columns, encoding, scaling }) {
   return names.map((name, k) => {
     const column = { name, kind: "number", ...encoding?.[k] };
     if (scaling) Object.assign(column, { mean: scaling.mean[channel], std: scaling.std[channel] });
-    channel += column.kind === "date" ? column.parts.length : 1;
+    channel += column.kind === "date" ? column.parts.length : column.text?.tokens ?? 1;
     return column;
   });
 }
