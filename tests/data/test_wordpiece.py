@@ -42,7 +42,7 @@ def test_tokens_are_those_of_the_published_tokenizer(text, both):
     assert ours == published + [0] * (256 - len(published))
 
 
-# The published tokenizer knows an older Unicode: characters that changed since its first versions are left out.
+# The published tokenizer knows an older Unicode; characters that have changed since are left out.
 _OLD = unicodedata.ucd_3_2_0
 KNOWN = "".join(
     sign

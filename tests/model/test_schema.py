@@ -89,7 +89,7 @@ def test_thousands_of_wrong_configs_are_refused_or_harmless(tmp_path):
         (lambda c: c["inputs"].update(channels=4), "3 columns for 4 channels"),
         (lambda c: c["inputs"].update(size=[9, 9_999]), r"inputs\.size\.1 is 9999"),
         (lambda c: c["inputs"].update(kind="image"), "columns for 3 channels of image inputs"),
-        (encoded({"kind": "text"}), r"inputs\.encoding\.0\.kind is 'text'"),
+        (encoded({"kind": "words"}), r"inputs\.encoding\.0\.kind is 'words'"),
         (encoded({"kind": "number", "categories": ["a"]}), "categories in a column of kind number"),
         (encoded({"kind": "category", "categories": ["b", "a"]}), "categories that are not sorted"),
         (encoded({"kind": "category", "categories": ["a", "a"]}), "categories that are not sorted"),
