@@ -127,7 +127,7 @@ def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):
     assert {f"{name}-smoke.{suffix}" for name in TABLES for suffix in ("md", "tex", "csv")} <= names
     assert {f"{name}-smoke.{suffix}" for name in FIGURES for suffix in ("json", "csv")} <= names
     pictures = [line for line in written if line.endswith(".png")]
-    # Adjusting and calibration in two scales, strips of three labels, bars of two sets, variance, two samples.
+    # Adjusting and calibration in two scales, three strips, bars of two sets, variance, two samples.
     assert len(pictures) == 2 + 2 + 3 + 2 + 1 + 2
     for file in pictures:
         with Image.open(file) as picture:
