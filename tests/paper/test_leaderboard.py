@@ -43,9 +43,10 @@ def test_a_submission_is_measured_and_listed(tmp_path, truth):
     ).read_text()
     rows = [line for line in board.splitlines() if line.startswith("| ") and "method | by" not in line]
     rows = [row for row in rows if not row.startswith("| ---")]
+    other = " (other digits than MNIST's)"  # these tests have the embedded ones
     assert [row.split(" | ")[0] for row in rows] == [
-        "| Perfect",
-        r"| [A \| method \*of\* mine](https://example.org/a)",
+        f"| Perfect{other}",
+        rf"| [A \| method \*of\* mine](https://example.org/a){other}",
     ]
     assert "| 100.00 |" in rows[0]
     with pytest.raises(DataError, match="exists; choose another name"):

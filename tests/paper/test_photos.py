@@ -127,7 +127,8 @@ def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):
     assert {f"{name}-smoke.{suffix}" for name in TABLES for suffix in ("md", "tex", "csv")} <= names
     assert {f"{name}-smoke.{suffix}" for name in FIGURES for suffix in ("json", "csv")} <= names
     pictures = [line for line in written if line.endswith(".png")]
-    assert len(pictures) == 1 + 1 + 3 + 2 + 1 + 2
+    # Adjusting and calibration in two scales, three strips, bars of two sets, variance, two samples.
+    assert len(pictures) == 2 + 2 + 3 + 2 + 1 + 2
     for file in pictures:
         with Image.open(file) as picture:
             assert picture.width > 1000
@@ -141,7 +142,8 @@ def test_everything_from_the_command_line(scenes, tmp_path, monkeypatch):
     assert trained == {("gray-s", "gmlr", "strong"), ("gray-s", "gmlr", "weak"), ("gray-s", "crpc", "strong")}
     assert "Protocol: 5-fold cross-validation" in (tmp_path / "r/tables/real-smoke.md").read_text()
     strips = json.loads((tmp_path / "r/figures/extracted-smoke.json").read_text())["rows"]
-    assert all(row["state"] == "measured" and row["scores"] == sorted(row["scores"]) for row in strips)
+    assert {row["dataset"]: row["state"] for row in strips} == {"nsid": "measured", "nsid-test": "not run"}
+    assert all(row["scores"] == sorted(row["scores"]) for row in strips if row["dataset"] == "nsid")
     # Figures are made of cells alone.
     shutil.rmtree(tmp_path / "w")
     drawn = {file.name: file.read_bytes() for file in (tmp_path / "r/figures").iterdir()}

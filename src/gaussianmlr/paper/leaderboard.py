@@ -21,6 +21,7 @@ from gaussianmlr._version import __version__
 from gaussianmlr.comparison.cells import cell_files, read_sealed, write_sealed
 from gaussianmlr.data import SETTINGS, RankedMNIST
 from gaussianmlr.data.ranked_mnist.digits import describe_digits, load_digits
+from gaussianmlr.data.ranked_mnist.idx import OFFICIAL
 from gaussianmlr.data.readers.arrays import load_npz
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.paper.cells import METRICS
@@ -100,7 +101,7 @@ def submit(
     name, by, link, images_seen
         As of `Submission`.
     digits : str
-        Where the digits are, as in `load_digits`; they must be those of MNIST.
+        Where the digits are, as in `load_digits`; the page marks rows of others than MNIST's.
     """
     if dataset not in SETTINGS:
         raise DataError(f"there is no set {shorten(dataset)}; known are {', '.join(SETTINGS)}")
@@ -163,6 +164,8 @@ def write_leaderboard(landed: Landed, submissions: Iterable[Submission], file: P
             rows[cell.dataset].append((numbers["tau_b"], [*about, *_numbers(numbers)]))
     for one in submissions:
         title = f"[{markdown(one.name)}]({one.link})" if one.link else markdown(one.name)
+        if one.digits != OFFICIAL["test", "images"].raw_md5:
+            title += " (other digits than MNIST's)"
         seen = "" if one.images_seen is None else f"{one.images_seen:,}"
         about = [title, markdown(one.by), seen]
         rows[one.dataset].append((one.metrics["tau_b"], [*about, *_numbers(one.metrics)]))
