@@ -61,3 +61,10 @@ def test_memory_of_a_fit_follows_the_labels():
     X, ranks = drawn(150, 3_000)
     GaussianMLR(**QUICK).fit(X[:, :3], ranks[:, :350])  # imports
     assert peak_of(lambda: GaussianMLR(**QUICK).fit(X, csr_array(ranks))) < 400
+
+
+def test_guarantees_of_very_many_labels_are_refused_before_the_training():
+    X, ranks = drawn(40, 5_001)
+    ranker = MultiLabelRanker(conformal=0.25, n_members=1, epochs=100_000)  # would take days
+    with pytest.raises(DataError, match="25,010,001 for 5,001 labels; expected at most 5,000"):
+        ranker.fit(X, csr_array(ranks))

@@ -28,6 +28,7 @@ from gaussianmlr.estimators.random_state import generators_kept
 from gaussianmlr.estimators.sizes import batch_for, epochs_for, rate_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
+from gaussianmlr.model.guarantees import refuse_many_labels
 from gaussianmlr.model.model import Model, join, load
 from gaussianmlr.model.network import has_texts
 from gaussianmlr.model.prediction import Prediction, Scale
@@ -197,6 +198,8 @@ class MultiLabelRanker(BaseRanker):
             held: Training | None = self._evaluation(conformal_set, "conformal_set")
         else:
             data, held = parted(data, self.conformal, int(seeds[0]))
+        if held is not None:
+            refuse_many_labels(len(self.labels_))
         inputs = self._about(data)
         with _ONE_AT_A_TIME, generators_kept(), asked_threads(self.threads):
             self._train(data, validation, inputs, [int(seed) for seed in seeds])

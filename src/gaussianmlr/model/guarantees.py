@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from gaussianmlr.model.calibration import Calibration
     from gaussianmlr.model.prediction import Prediction
 
-__all__ = ["Conformal", "Guaranteed", "Observed", "temperatures_of"]
+__all__ = ["Conformal", "Guaranteed", "Observed", "refuse_many_labels", "temperatures_of"]
+
+MOST_LABELS = 5_000  # whose pairs, of one instance, fit in memory several times
 
 IntArray = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 22  # pairs of labels that are held at once
@@ -64,6 +66,24 @@ class Observed:
     width: float
     wrong: float
     statements: float
+
+
+def refuse_many_labels(labels: int) -> None:
+    """Refuse guarantees of so many labels that the statements on one instance do not fit in memory.
+
+    Examples
+    --------
+    >>> refuse_many_labels(100_000)
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: guarantees hold a statement for each pair of labels, 10,000,000,000 for
+    100,000 labels; expected at most 5,000 labels: leave out conformal
+    """
+    if labels > MOST_LABELS:
+        raise DataError(
+            f"guarantees hold a statement for each pair of labels, {labels**2:,} for {labels:,} labels; "
+            f"expected at most {MOST_LABELS:,} labels: leave out conformal"
+        )
 
 
 @dataclass(frozen=True)
@@ -116,6 +136,7 @@ class Conformal:
             raise DataError(f"expected whole ranks of shape {wanted}, got {truth.dtype} {list(truth.shape)}")
         if not len(truth):
             raise DataError("expected at least one row to calibrate on, got none")
+        refuse_many_labels(truth.shape[1])
         parts: dict[str, list[Scores]] = {name: [] for name in _LEAST}
         for some, order in _slices(prediction, truth.astype(np.int64)):
             parts["relevance"].append(core.relevance_scores(some.p_relevant, order))

@@ -22,6 +22,7 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.losses import Weights
 from gaussianmlr.methods import Method
 from gaussianmlr.model.evaluate import evaluate, evaluate_calibration
+from gaussianmlr.model.guarantees import refuse_many_labels
 from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.backbones import divide, parameter_groups
@@ -131,6 +132,8 @@ def fit(
         raise DataError("expected labels, the names of the columns of ranks")
     if origin is None and out is not None:
         origin = origin_of(data, validation)
+    if recipe.conformal or conformal is not None:
+        refuse_many_labels(len(labels))
     if recipe.conformal and conformal is None:
         data, conformal = part_off(data, recipe)
     inputs = {**table_inputs_of(data, recipe.backbone), **(inputs or {})}

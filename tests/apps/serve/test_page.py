@@ -211,7 +211,7 @@ def test_people_type_a_text(tmp_path, chromium):
         assert sent == []  # nothing is typed
         assert not page.locator("#answer").is_visible()
         page.keyboard.type("so happy today")  # the field has the focus
-        page.wait_for_function("document.querySelector('#order').textContent")
+        page.locator("#order:not(:empty)").wait_for()
         settle(page)
         assert sent[-1]["texts"] == ["so happy today"]
         check_shown(page, model.predict(read_rows([[len(sent)]], {"kind": "table", "channels": 1})))
@@ -258,7 +258,7 @@ def test_the_api_as_a_page(tmp_path, chromium):
             assert name in box.inner_text()
             assert schema.get("description", "") in box.inner_text()
         box.get_by_role("button", name="Send").click()
-        page.wait_for_function("document.querySelector('section[id=\"post/predict\"] pre').textContent != ''")
+        box.locator("pre:not(:empty)").wait_for()
         assert '"method": "gmlr"' in box.locator("pre").inner_text()
         check_accessible(page, server.url)
 
