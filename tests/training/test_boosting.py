@@ -16,6 +16,7 @@ from gaussianmlr._utils.seals import read_tensors, write_tensors
 from gaussianmlr._utils.ubjson import read_ubjson
 from gaussianmlr.data.loading import Arrays
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.training.describe import describe
 from gaussianmlr.training.kinds import fit_kinds
 from gaussianmlr.training.run_folder import RunFolder
 from gaussianmlr.training.trees import fit_trees
@@ -277,7 +278,7 @@ def test_a_signal_while_trees_grow(table, whole, tmp_path, number, code):
     if number != signal.SIGKILL:
         assert "stopping after this round" in said
         assert f"stopped; the same command resumes from {folder}" in said
-    found = json.loads(gmlr("info", folder, "--json").stdout)
+    found = describe(folder)  # what `gmlr info` shows
     assert "not finished" in found["state"]
     assert 0 < found["rounds"] < 400
     again = gmlr("train", table, "--out", folder, *MANY)
