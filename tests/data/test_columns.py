@@ -122,7 +122,7 @@ def test_rows_of_json_are_rows_of_the_frame():
         ({"age": 1e308}, r"row 0: 1e\+308 in column 'age' is too large"),
         ({"age": "inf"}, "row 0: inf in column 'age'; expected a finite number"),
         ({"wet": "maybe"}, "row 0: 'maybe' in column 'wet'; expected true or false"),
-        ({"day": "31.12.2024"}, "row 0: '31.12.2024' in column 'day'; expected a date such as 2024-12-31"),
+        ({"day": "31-Dec-24"}, "row 0: '31-Dec-24' in column 'day'; expected a date such as 2024-12-31"),
         ({"city": ["Rome"]}, r"row 0: \['Rome'\] in column 'city'; expected a text"),
     ],
 )

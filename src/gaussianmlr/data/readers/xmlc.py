@@ -117,6 +117,15 @@ def write_xmlc(path: str | os.PathLike[str], X: Any, y: Any, *, header: bool = T
         Ranks.
     header : bool
         Whether the first line gives the numbers of instances, columns and labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_xmlc(f"{folder}/train.txt", [[0.5, 0.0]], [[0, 2, 1]])
+    ...     print(Path(f"{folder}/train.txt").read_text(), end="")
+    1 2 3
+    1,2 0:0.5
     """
     from scipy.sparse import csr_array
 
