@@ -112,8 +112,7 @@ def train_command(
         base = default_recipe(found, preset, method or "gmlr", named=own)
         if preset is None and recipe is None and backbone is None and (devices, nodes) == ("1", 1):
             base = with_default_model(base, found, out)
-        if preset is None:
-            base = with_default_ties(base, found, out)
+        base = with_default_ties(base, found, out, preset)
         chosen = recipe_of(
             base,
             file=recipe,

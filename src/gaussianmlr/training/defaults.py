@@ -117,12 +117,14 @@ def with_default_model(recipe: Recipe, found: RankedData | Setting, out: str | P
     return recipe.replace(model=read_run(Path(out))["recipe"]["model"] if began else "auto")
 
 
-def with_default_ties(recipe: Recipe, found: RankedData | Setting, out: str | Path) -> Recipe:
+def with_default_ties(
+    recipe: Recipe, found: RankedData | Setting, out: str | Path, preset: str | None = None
+) -> Recipe:
     """A recipe of gmlr that predicts ties where the data favours them; a run keeps its own choice.
 
-    Digits on canvases never tie.
+    Digits on canvases never tie, and a preset that the user names stays what it is.
     """
-    if not isinstance(found, RankedData) or recipe.method != "gmlr":
+    if not isinstance(found, RankedData) or recipe.method != "gmlr" or preset is not None:
         return recipe
     began, ties = (Path(out) / "run.json").is_file(), "auto"
     if began:
