@@ -142,7 +142,7 @@ def test_degenerate_data():
     assert right.relevance > COLDEST
     assert right.pairs > COLDEST
     wrong = calibrate(gaussian(sure, torch.ones(3, 2)), 1 - order)
-    assert vars(wrong) == pytest.approx({"relevance": HOTTEST, "pairs": HOTTEST})
+    assert wrong.to_dict() == pytest.approx({"relevance": HOTTEST, "pairs": HOTTEST})
     far = calibrate(gaussian(torch.tensor([[1e4, -1e4]]), torch.ones(1, 2)), torch.tensor([[1, 1]]))
     assert COLDEST <= far.relevance <= HOTTEST
     saturated = calibrate(Reading.of_scores(torch.tensor([[90.0, -90.0]])), torch.tensor([[1, 1]]))

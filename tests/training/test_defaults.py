@@ -1,13 +1,16 @@
 """The default recipe follows the pictures and what is installed."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from gaussianmlr.data import RankedData
 from gaussianmlr.model.presets import preset
+from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.training import defaults
-from gaussianmlr.training.defaults import default_recipe, why_small
+from gaussianmlr.training.defaults import default_recipe, why_small, with_default_ties
 
 THREE = "efficientnet-lite0+efficientnet-lite1+efficientnet-lite2"
 
@@ -43,3 +46,18 @@ def test_other_pictures_take_the_small_network(pictures, monkeypatch, mode, ther
 def test_a_preset_is_taken_at_its_word(pictures, monkeypatch):
     monkeypatch.setattr(defaults, "find_spec", lambda name: None)
     assert default_recipe(pictures("L"), "cpu").backbone == THREE
+
+
+def test_ties_are_the_default_of_new_runs_alone(tmp_path):
+    table = RankedData(np.array([[1, 0], [2, 1]]), ["sky", "sea"], features=np.zeros((2, 3)))
+    chosen = with_default_ties(Recipe(), table, tmp_path / "new")
+    assert chosen.method_settings == {"ties": "auto"}
+    assert with_default_ties(Recipe(), table, tmp_path / "new", "cpu") == Recipe()
+    assert with_default_ties(Recipe(method="ranknet"), table, tmp_path / "new") == Recipe(method="ranknet")
+    for settings in ({}, {"ties": "learned"}):
+        run = tmp_path / f"run{len(settings)}"
+        run.mkdir()
+        known = {"labels": ["a"], "fingerprint": "x"}
+        began = Recipe(method_settings=settings).to_dict()
+        (run / "run.json").write_text(json.dumps({"recipe": began, "data": known}))
+        assert with_default_ties(Recipe(), table, run).method_settings == settings

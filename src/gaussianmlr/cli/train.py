@@ -31,6 +31,13 @@ def train_command(
         str | None, typer.Option(help="See `gmlr methods`; or package.module:Class.", callback=options.named)
     ] = None,
     supervision: Annotated[str | None, typer.Option(help="strong (the order) or weak (relevance).")] = None,
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            help="Predict ties: none, learned, or auto: where training data has some and validation favours "
+            "them (the default of gmlr)."
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -89,6 +96,7 @@ def train_command(
         why_small,
         why_terms,
         with_default_model,
+        with_default_ties,
     )
     from gaussianmlr.training.kinds import fit_kinds
     from gaussianmlr.training.loggers import open_loggers
@@ -104,11 +112,13 @@ def train_command(
         base = default_recipe(found, preset, method or "gmlr", named=own)
         if preset is None and recipe is None and backbone is None and (devices, nodes) == ("1", 1):
             base = with_default_model(base, found, out)
+        base = with_default_ties(base, found, out, preset)
         chosen = recipe_of(
             base,
             file=recipe,
             settings=settings or (),
             supervision=supervision,
+            ties=ties,
             method=method,
             backbone=backbone,
             epochs=epochs,

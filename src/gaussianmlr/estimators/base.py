@@ -148,8 +148,9 @@ class BaseRanker(BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like [N], optional
             Weights of the instances.
         """
-        scores = self.predict_full(X).scores
-        return measure("tau_b", scores, read_truth(y, self.labels_), sample_weight)
+        found = self.predict_full(X)
+        claimed = found.scores if found.tau is None else found.ranks  # with the ties that are predicted
+        return measure("tau_b", claimed, read_truth(y, self.labels_), sample_weight)
 
     def set_output(self, *, predict: Literal["default", "pandas"] | None = None) -> Self:
         """Choose what `predict`, `predict_proba` and `decision_function` return.

@@ -14,6 +14,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.base import Training
 from gaussianmlr.estimators.networks import MultiLabelRanker
 from gaussianmlr.estimators.targets import FloatArray, IntArray, one_order
+from gaussianmlr.methods.ties import SETTINGS
 from gaussianmlr.model.model import Model, join
 from gaussianmlr.training.choice import KINDS, Choice, Kind, choose, singles
 from gaussianmlr.training.trees import no_trees
@@ -40,6 +41,10 @@ class GaussianMLR(MultiLabelRanker):
     method_settings : mapping, optional
         Further settings of `gaussianmlr.methods.Gmlr`; the defaults are ``{"gauge": "canonical",
         "balance": "comparisons"}``.
+    ties : {"auto", "none", "learned"}
+        Whether relevant labels may tie in predictions: a threshold of indifference is learned from the ties
+        of the training orders. ``"auto"`` learns it where these have ties, and drops it again where held-out
+        rows do not favour it.
     hidden, dropout, n_members, epochs, batch_size, rate, weight_decay, validation_fraction, patience
         As for `MultiLabelRanker`.
     scale, rankers, recipe, labels, accelerator, threads, random_state, conformal
@@ -91,6 +96,7 @@ class GaussianMLR(MultiLabelRanker):
         threads: int | None = None,
         random_state: Any = None,
         conformal: float = 0.0,
+        ties: Literal["auto", "none", "learned"] = "auto",
     ) -> None:
         super().__init__(
             supervision=supervision,
@@ -114,6 +120,7 @@ class GaussianMLR(MultiLabelRanker):
             conformal=conformal,
         )
         self.model = model
+        self.ties = ties
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -150,14 +157,21 @@ class GaussianMLR(MultiLabelRanker):
         return cls(model=model.kind, supervision=model.method.supervision)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"model": "network", **state})  # those of older versions were networks
+        # Those of older versions were networks, without ties.
+        super().__setstate__({"model": "network", "ties": "none", **state})
 
     def _train(self, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]) -> None:
         choice = self._choice(data, inputs, seeds)
         self.history_, self.chosen_ = [], choice.to_dict()
         kinds = [self._fit_kind(kind, data, validation, inputs, seeds) for kind in singles(choice.kind)]
-        self.model_ = join(kinds)
+        self.model_ = self._joined(kinds)
         self.model_.about["chosen"] = self.chosen_
+
+    @property
+    def _asked_ties(self) -> str | None:
+        if self.ties not in SETTINGS:
+            raise DataError(f"ties is {self.ties!r}; expected 'auto', 'none' or 'learned'")
+        return super()._asked_ties or self.ties
 
     def _choice(self, data: Training, inputs: Inputs, seeds: list[int]) -> Choice:
         if self.model not in ("auto", *KINDS):
@@ -176,7 +190,7 @@ class GaussianMLR(MultiLabelRanker):
         def outputs(kind: Kind, kept: IntArray, held: IntArray) -> FloatArray:
             weights = None if data.weights is None else data.weights[kept]
             part = Training(data.inputs[kept], data.ranks[kept], weights)
-            model = self._fit_kind(kind, part, None, inputs, first)
+            model = join([one.model for one in self._fit_kind(kind, part, None, inputs, first)])
             return model.read(scaled(data.inputs[held], inputs)).scores.double().numpy()
 
         self.history_ = []

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from gaussianmlr._moved import moved_name
 from gaussianmlr._utils.threads import asked_threads
 from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
-from gaussianmlr.data.loading import ranked_rows
+from gaussianmlr.data.loading import RankedSet, ranked_rows
 from gaussianmlr.data.matrices import Matrix
 from gaussianmlr.data.splits import rolling_hold_out
 from gaussianmlr.data.tokens import default_encoder, encoder_of
@@ -28,6 +28,7 @@ from gaussianmlr.estimators.random_state import generators_kept
 from gaussianmlr.estimators.sizes import batch_for, epochs_for, rate_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
+from gaussianmlr.methods.ties import learns_ties
 from gaussianmlr.model.guarantees import refuse_many_labels
 from gaussianmlr.model.model import Model, join, load
 from gaussianmlr.model.network import has_texts
@@ -35,7 +36,9 @@ from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.training.choice import Kind
+from gaussianmlr.training.finish import measure_and_calibrate
 from gaussianmlr.training.fit import fit
+from gaussianmlr.training.ties import hold_ties, without_ties
 from gaussianmlr.training.trees import fit_trees
 
 __all__ = ["MultiLabelRanker"]
@@ -45,6 +48,18 @@ _EXACT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # networks in double 
 _READ_AT_ONCE = 1024
 # Members can only be averaged in a common gauge; for few rows, all comparisons have the same weight.
 _DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical", "balance": "comparisons"}}
+
+
+class _Member(NamedTuple):
+    """A model of an ensemble, and the rows that it was chosen and calibrated on."""
+
+    model: Model
+    held: RankedSet | None
+
+    @property
+    def gained(self) -> bool:
+        """Whether it is known what its ties gain."""
+        return "ties" in self.model.about
 
 
 class MultiLabelRanker(BaseRanker):
@@ -122,6 +137,7 @@ class MultiLabelRanker(BaseRanker):
     """
 
     conformal = 0.0  # of estimators that were pickled before it was a parameter
+    _hold_ties = False
     _takes_codes = True
     _takes_sparse_ranks = True
 
@@ -350,6 +366,11 @@ class MultiLabelRanker(BaseRanker):
             body = {"backbone": self._encoder, "freeze": "all"}
         if self.supervision is not None:
             settings["supervision"] = self.supervision
+        if self._asked_ties == "auto":
+            settings.pop("ties", None)
+            settings |= {"ties": "learned"} if self._hold_ties else {}
+        elif self._asked_ties is not None and self._asked_ties != "none":
+            settings["ties"] = self._asked_ties
         return Recipe(
             method=self.method,
             method_settings=settings,
@@ -367,17 +388,38 @@ class MultiLabelRanker(BaseRanker):
 
     def _train(self, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]) -> None:
         self.history_: list[list[dict[str, Any]]] = []
-        self.model_ = self._fit_kind("network", data, validation, inputs, seeds)
+        members = self._fit_kind("network", data, validation, inputs, seeds)
+        self.model_ = self._joined([members])
+
+    @property
+    def _asked_ties(self) -> str | None:
+        """What was asked of ties; None for the default of the method."""
+        found = (self.method_settings or {}).get("ties")
+        return None if found is None else str(found)
+
+    def _joined(self, kinds: list[list[_Member]]) -> Model:
+        """The mean of members; of those that were asked to choose, without ties that have gained nothing."""
+        known = [one.model.about["ties"]["gain"] for members in kinds for one in members if one.gained]
+        if self._asked_ties == "auto" and known and np.mean(known) <= 0:
+            for one in (one for members in kinds for one in members):
+                without_ties(one.model)
+                if one.held is not None:
+                    measure_and_calibrate(one.model, one.held)
+        model = join([join([one.model for one in members]) for members in kinds])
+        if known and learns_ties(model.method):
+            model.about["ties"] = {"gain": float(np.mean(known)), "members": len(known)}
+        return model
 
     def _fit_kind(
         self, kind: Kind, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]
-    ) -> Model:
-        """The mean of networks or of boosted trees, each with other rows held out."""
+    ) -> list[_Member]:
+        """Networks or boosted trees, each with other rows held out."""
         given = None
         if validation is not None:
             given = ranked_rows(validation.inputs, inputs, validation.ranks)
         weights = None if data.weights is None else data.weights / data.weights.mean()
-        models = []
+        members = []
+        self._hold_ties = hold_ties(data.ranks)
         for number, seed in enumerate(seeds):
             kept, chosen = np.arange(len(data.ranks)), given
             if given is None:
@@ -390,14 +432,15 @@ class MultiLabelRanker(BaseRanker):
             train = ranked_rows(data.inputs[kept], inputs, ranks, shares, seed)
             recipe = self._recipe(len(kept), seed, weighted=weights is not None)
             if kind == "trees":
-                models.append(fit_trees(recipe, train, chosen, labels=self.labels_, inputs=inputs))
-                continue
-            found = fit(
-                recipe, train, chosen, labels=self.labels_, inputs=inputs, accelerator=self.accelerator
-            )
-            models.append(found.model)
-            self.history_.append(found.result.history)
-        return join(models)
+                model = fit_trees(recipe, train, chosen, labels=self.labels_, inputs=inputs)
+            else:
+                found = fit(
+                    recipe, train, chosen, labels=self.labels_, inputs=inputs, accelerator=self.accelerator
+                )
+                model = found.model
+                self.history_.append(found.result.history)
+            members.append(_Member(model, chosen))
+        return members
 
 
 def __getattr__(name: str) -> object:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses.common import Balance, Supervision
 from gaussianmlr.normal.tails import DENSITY_AT_ZERO
+from gaussianmlr.normal.ties import log_p_tie
 from gaussianmlr.orders import weak
 
 __all__ = ["Comparisons", "Derivatives", "compare_all", "gmlr_derivatives", "gmlr_values"]
@@ -21,18 +23,22 @@ IntArray = npt.NDArray[np.int64]
 _AT_ONCE = 1 << 18  # comparisons per block
 _FAR = -1e4  # below it, z plus the inverse Mills ratio loses its digits
 _NOTHING = np.zeros(0)
+_SQRT_HALF = 0.5**0.5
 
 
 class Derivatives(NamedTuple):
     """Gradient and diagonal of the Hessian by mu; gradient and Fisher information by the log-variance.
 
-    All are [N, K] of the weighted sum over instances; the last two are None without log-variances.
+    All are [N, K] of the weighted sum over instances; those of the log-variances, and gradient and diagonal
+    of the Hessian by the thresholds of labels, are None without them.
     """
 
     mu_gradient: FloatArray
     mu_hessian: FloatArray
     logvar_gradient: FloatArray | None = None
     logvar_information: FloatArray | None = None
+    tau_gradient: FloatArray | None = None
+    tau_hessian: FloatArray | None = None
 
 
 class _Block(NamedTuple):
@@ -45,6 +51,9 @@ class _Block(NamedTuple):
     above: IntArray
     below: IntArray
     of_pair: FloatArray
+    apart: FloatArray  # 1 where both labels of a pair are relevant and could have tied
+    tied: tuple[IntArray, IntArray]
+    of_tie: FloatArray
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,12 @@ def compare_all(
     weights: npt.ArrayLike | None = None,
     label_weights: npt.ArrayLike | None = None,
     order_weight: float = 1.0,
+    ties: bool = False,
 ) -> Comparisons:
     """List the comparisons of orders: those with zero, and the ordered pairs.
 
-    Unknown labels (-1) take no part, and tied pairs are left out. The number of pairs of an instance is at
+    Unknown labels (-1) take no part, and tied pairs are left out, or those of relevant labels added with
+    `ties`. The number of ordered pairs of an instance is at
     most its number of relevant labels times K.
 
     Parameters
@@ -82,6 +93,8 @@ def compare_all(
         Weights of labels, as in `losses.Weights`.
     order_weight : float
         Weight of pairs of two relevant labels, as in `losses.Weights`.
+    ties : bool
+        Whether tied pairs of relevant labels are compared.
 
     Examples
     --------
@@ -100,7 +113,13 @@ def compare_all(
     step = max(1, _AT_ONCE // max(1, labels * labels))
     blocks = tuple(
         _block(
-            start, orders[start : start + step], of_row[start : start + step], of_label, order_weight, balance
+            start,
+            orders[start : start + step],
+            of_row[start : start + step],
+            of_label,
+            order_weight,
+            balance,
+            ties and supervision == "strong",
         )
         for start in range(0, rows, step)
     )
@@ -108,24 +127,49 @@ def compare_all(
 
 
 def _block(
-    start: int, ranks: IntArray, of_row: FloatArray, of_label: FloatArray, order: float, balance: Balance
+    start: int,
+    ranks: IntArray,
+    of_row: FloatArray,
+    of_label: FloatArray,
+    order: float,
+    balance: Balance,
+    ties: bool,
 ) -> _Block:
     known, labels = ranks >= 0, ranks.shape[1]
-    row, above = np.nonzero(ranks > 0)
-    pair, below = np.nonzero((ranks[row, above, None] > ranks[row]) & known[row])
-    row, above = row[pair], above[pair]
+    first, upper = np.nonzero(ranks > 0)
+    pair, below = np.nonzero((ranks[first, upper, None] > ranks[first]) & known[first])
+    row, above = first[pair], upper[pair]
+    later = np.arange(labels) > upper[:, None]
+    pair, right = np.nonzero((ranks[first, upper, None] == ranks[first]) & later & ties)
+    tied_row, left = first[pair], upper[pair]
     sign = np.where(ranks > 0, 1.0, -1.0) * known
     of_one = of_row[:, None] * of_label * known
     of_pair = of_row[row] * of_label[above] * of_label[below] * np.where(ranks[row, below] > 0, order, 1.0)
+    of_tie = of_row[tied_row] * of_label[left] * of_label[right] * order
     if balance == "parts":
         of_one = of_one / np.maximum(known.sum(1, keepdims=True), 1)
-        of_pair = of_pair / np.bincount(row, minlength=len(ranks))[row]
-    at = row * labels
-    return _Block(start, start + len(ranks), sign.ravel(), of_one.ravel(), at + above, at + below, of_pair)
+        counts = np.bincount(np.concatenate([row, tied_row]), minlength=len(ranks))
+        of_pair, of_tie = of_pair / counts[row], of_tie / counts[tied_row]
+    at, tied_at = row * labels, tied_row * labels
+    return _Block(
+        start,
+        start + len(ranks),
+        sign.ravel(),
+        of_one.ravel(),
+        at + above,
+        at + below,
+        of_pair,
+        (ranks[row, below] > 0).astype(np.float64),
+        (tied_at + left, tied_at + right),
+        of_tie,
+    )
 
 
 def gmlr_derivatives(
-    mu: npt.ArrayLike, logvar: npt.ArrayLike | None, comparisons: Comparisons
+    mu: npt.ArrayLike,
+    logvar: npt.ArrayLike | None,
+    comparisons: Comparisons,
+    tau: npt.ArrayLike | None = None,
 ) -> Derivatives:
     r"""Derivatives of the negative log-likelihood `losses.gmlr`, summed over instances.
 
@@ -140,6 +184,9 @@ def gmlr_derivatives(
     log-variance it is not convex, and the Fisher information :math:`m(z)\,m(-z)\,(dz/d\log\sigma^2)^2`
     takes the place of the second derivative.
 
+    With thresholds the loss is convex in mu and tau together, as the probability of a tie is a normal
+    integral over a convex set.
+
     Parameters
     ----------
     mu : array-like [N, K]
@@ -148,6 +195,8 @@ def gmlr_derivatives(
         Log-variances; without them all are zero, and only the derivatives by mu are computed.
     comparisons : Comparisons
         Those of the instances.
+    tau : array-like [K], optional
+        Thresholds of labels; without log-variances only.
 
     Examples
     --------
@@ -155,15 +204,40 @@ def gmlr_derivatives(
     >>> found.mu_gradient.round(4)
     array([[-1.3621,  1.3621]])
     """
-    outputs = [np.empty((comparisons.rows, comparisons.labels)) for _ in range(2 if logvar is None else 4)]
+    if logvar is not None and tau is not None:
+        raise DataError("expected log-variances or thresholds, got both")
+    count = 2 if logvar is None and tau is None else 4
+    outputs = [np.empty((comparisons.rows, comparisons.labels)) for _ in range(count)]
     for block, means, variances in _blocks(mu, logvar, comparisons):
-        found = _of_block(block, means, variances)
+        found = _of_block(block, means, variances, _widths(tau, block, comparisons.labels))
         for output, part in zip(outputs, found):
             output[block.start : block.stop] = part.reshape(-1, comparisons.labels)
-    return Derivatives(*outputs)
+    if tau is None:
+        return Derivatives(*outputs)
+    return Derivatives(outputs[0], outputs[1], None, None, outputs[2], outputs[3])
 
 
-def gmlr_values(mu: npt.ArrayLike, logvar: npt.ArrayLike | None, comparisons: Comparisons) -> FloatArray:
+class _Widths(NamedTuple):
+    """Thresholds of ordered and of tied pairs."""
+
+    ordered: FloatArray
+    tied: FloatArray
+
+
+def _widths(tau: npt.ArrayLike | None, block: _Block, labels: int) -> _Widths | None:
+    if tau is None:
+        return None
+    each = np.broadcast_to(np.asarray(tau, dtype=np.float64), labels)
+    ordered = 0.5 * (each[block.above % labels] + each[block.below % labels]) * block.apart
+    return _Widths(ordered, 0.5 * (each[block.tied[0] % labels] + each[block.tied[1] % labels]))
+
+
+def gmlr_values(
+    mu: npt.ArrayLike,
+    logvar: npt.ArrayLike | None,
+    comparisons: Comparisons,
+    tau: npt.ArrayLike | None = None,
+) -> FloatArray:
     """The weighted negative log-likelihood of each instance [N]; parameters as of `gmlr_derivatives`.
 
     Examples
@@ -176,10 +250,14 @@ def gmlr_values(mu: npt.ArrayLike, logvar: npt.ArrayLike | None, comparisons: Co
     found = np.empty(comparisons.rows)
     for block, means, variances in _blocks(mu, logvar, comparisons):
         one = block.sign * means * (1.0 if variances is None else variances**-0.5)
-        pair, _ = _pairs(block, means, variances)
+        widths = _widths(tau, block, comparisons.labels)
+        pair, _ = _pairs(block, means, variances, widths)
         rows = block.stop - block.start
         sums = (log_ndtr(one) * block.of_label).reshape(rows, -1).sum(1)
         sums += np.bincount(block.above // comparisons.labels, log_ndtr(pair) * block.of_pair, minlength=rows)
+        if widths is not None:
+            logs = _ties(block, means, widths)[0]
+            sums += np.bincount(block.tied[0] // comparisons.labels, logs * block.of_tie, minlength=rows)
         found[block.start : block.stop] = -sums
     return found
 
@@ -201,19 +279,37 @@ def _blocks(
         yield block, means[rows].ravel(), None if variances is None else variances[rows].ravel()
 
 
-def _pairs(block: _Block, mu: FloatArray, variance: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _ties(block: _Block, mu: FloatArray, widths: _Widths) -> tuple[FloatArray, ...]:
+    """Of tied pairs, log P and its first two derivatives by mu_u - mu_v and by the threshold."""
+    difference = torch.from_numpy(mu[block.tied[0]] - mu[block.tied[1]]).requires_grad_()
+    threshold = torch.from_numpy(widths.tied).requires_grad_()
+    logs = log_p_tie(difference.abs() * _SQRT_HALF, threshold * _SQRT_HALF)
+    both = (difference, threshold)
+    first = torch.autograd.grad(logs.sum(), both, create_graph=True)
+    second = [torch.autograd.grad(one.sum(), at, retain_graph=True)[0] for one, at in zip(first, both)]
+    return tuple(part.detach().numpy() for part in (logs, *first, *second))
+
+
+def _pairs(
+    block: _Block, mu: FloatArray, variance: FloatArray | None, widths: _Widths | None
+) -> tuple[FloatArray, FloatArray]:
     """The arguments of the pairs, and the reciprocal variances of their differences."""
     reciprocal = np.full(len(block.above), 0.5)
     if variance is not None:
         reciprocal = 1.0 / (variance[block.above] + variance[block.below])
-    return (mu[block.above] - mu[block.below]) * np.sqrt(reciprocal), reciprocal
+    difference = mu[block.above] - mu[block.below]
+    if widths is not None:
+        difference = difference - widths.ordered
+    return difference * np.sqrt(reciprocal), reciprocal
 
 
-def _of_block(block: _Block, mu: FloatArray, variance: FloatArray | None) -> tuple[FloatArray, ...]:
+def _of_block(
+    block: _Block, mu: FloatArray, variance: FloatArray | None, widths: _Widths | None
+) -> tuple[FloatArray, ...]:
     size = len(mu)
     precision = np.ones(size) if variance is None else 1.0 / variance
     one = block.sign * mu * np.sqrt(precision)
-    pair, reciprocal = _pairs(block, mu, variance)
+    pair, reciprocal = _pairs(block, mu, variance, widths)
     slope, bend = _slope_and_bend(one)
     pair_slope, pair_bend = _slope_and_bend(pair)
 
@@ -227,6 +323,9 @@ def _of_block(block: _Block, mu: FloatArray, variance: FloatArray | None) -> tup
         precision
     )
     hessian = summed(pair_bend * reciprocal * block.of_pair) + block.of_label * bend * precision
+    if widths is not None:
+        found = _with_ties(block, mu, widths, by_difference, pair_bend * reciprocal * block.of_pair)
+        return gradient + found[0], hessian + found[1], *found[2:]
     if variance is None:
         return gradient, hessian
     # Each z falls by half of itself times the share of the label in the variance.
@@ -237,6 +336,27 @@ def _of_block(block: _Block, mu: FloatArray, variance: FloatArray | None) -> tup
     known = summed(*(information * share * share for share in shares))
     known += block.of_label * slope * _slope_and_bend(-one)[0] * 0.25 * one * one
     return gradient, hessian, by_logvar, known
+
+
+def _with_ties(
+    block: _Block, mu: FloatArray, widths: _Widths, slope: FloatArray, bend: FloatArray
+) -> tuple[FloatArray, ...]:
+    """What tied pairs add to the derivatives by mu, and the derivatives by the thresholds of labels."""
+    size, (left, right) = len(mu), block.tied
+    _, by_mu, by_tau, mu_bend, tau_bend = (part * block.of_tie for part in _ties(block, mu, widths))
+
+    def summed(places: tuple[IntArray, IntArray], *values: FloatArray) -> FloatArray:
+        first, second = values[0], values[-1]
+        both = np.bincount(places[0], first, size) + np.bincount(places[1], second, size)
+        return both.astype(np.float64, copy=False)
+
+    ordered = (block.above, block.below)
+    gradient = summed((left, right), -by_mu, by_mu)
+    hessian = summed((left, right), np.clip(-mu_bend, 0.0, None))
+    # A pair's threshold is half of each label's, and is subtracted from an ordered pair's difference.
+    tau_gradient = summed(ordered, 0.5 * slope * block.apart) - summed((left, right), 0.5 * by_tau)
+    tau_hessian = summed(ordered, 0.25 * bend * block.apart) - summed((left, right), 0.25 * tau_bend)
+    return gradient, hessian, tau_gradient, tau_hessian
 
 
 def _slope_and_bend(z: FloatArray) -> tuple[FloatArray, FloatArray]:

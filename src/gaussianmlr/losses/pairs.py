@@ -73,7 +73,7 @@ class _MeanOverPairs(torch.autograd.Function):
         mu_grad = torch.zeros_like(mu)
         logvar_grad = None if logvar is None else torch.zeros_like(mu)
         tau_grad = None if tau is None else torch.zeros_like(mu)
-        compare = _probit(mu, logvar, tau) if logvar is not None else _logistic(mu, tau)
+        compare = _probit(mu, logvar, tau, ranks) if logvar is not None else _logistic(mu, tau, ranks)
         instances, above = (ranks > 0).nonzero(as_tuple=True)
         step = max(1, BLOCK // max(1, mu.shape[-1]))
         for start in range(0, len(instances), step):
@@ -94,8 +94,9 @@ class _MeanOverPairs(torch.autograd.Function):
             if (
                 tau is not None and tau_grad is not None
             ):  # the threshold of a pair is the mean of two, and is subtracted
-                tau_grad.index_add_(0, n, by_mu, alpha=-0.5)
-                tau_grad.index_put_((n, u), by_mu.sum(-1) * -0.5, accumulate=True)
+                by_tau = by_mu * (ranks[n] > 0) * -0.5
+                tau_grad.index_add_(0, n, by_tau)
+                tau_grad.index_put_((n, u), by_tau.sum(-1), accumulate=True)
                 grads = (mu_grad, logvar_grad, tau_grad)
                 weight = weight.expand(no_pair.shape)
                 _add_ties(loss, grads, (mu, logvar, tau), _tied(ranks, n, u), (n, u), weight)
@@ -125,7 +126,7 @@ def _plainly(
 ) -> Tensor:
     """The same mean by differentiable operations, with all pairs in memory."""
     n, u = (ranks > 0).nonzero(as_tuple=True)
-    difference = _difference(mu, tau, n, u)
+    difference = _difference(mu, tau, ranks, n, u)
     if logvar is None:
         logs = torch.nn.functional.logsigmoid(difference)
     else:
@@ -196,19 +197,23 @@ def _add_ties(
 _Block = tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]
 
 
-def _difference(mu: Tensor, tau: Tensor | None, n: Tensor, u: Tensor) -> Tensor:
-    """mu_u - mu_v, less the threshold."""
+def _difference(mu: Tensor, tau: Tensor | None, ranks: Tensor, n: Tensor, u: Tensor) -> Tensor:
+    """mu_u - mu_v, less the threshold where both labels are relevant and could have tied."""
     difference = mu[n, u].unsqueeze(-1) - mu[n]
-    return difference if tau is None else difference - 0.5 * (tau[n, u].unsqueeze(-1) + tau[n])
+    if tau is None:
+        return difference
+    return difference - 0.5 * (tau[n, u].unsqueeze(-1) + tau[n]) * (ranks[n] > 0)
 
 
-def _probit(mu: Tensor, logvar: Tensor, tau: Tensor | None) -> Callable[[Tensor, Tensor], _Block]:
+def _probit(
+    mu: Tensor, logvar: Tensor, tau: Tensor | None, ranks: Tensor
+) -> Callable[[Tensor, Tensor], _Block]:
     variance = logvar.exp()
 
     def compare(n: Tensor, u: Tensor) -> _Block:
         above, below = variance[n, u].unsqueeze(-1), variance[n]
         scale = (above + below).rsqrt()
-        z = _difference(mu, tau, n, u) * scale
+        z = _difference(mu, tau, ranks, n, u) * scale
         value, slope = log_cdf_and_slope(z)
         # variance * scale^2 is at most one, so nothing overflows however small the variances
         common = slope * z * -0.5
@@ -218,9 +223,9 @@ def _probit(mu: Tensor, logvar: Tensor, tau: Tensor | None) -> Callable[[Tensor,
     return compare
 
 
-def _logistic(mu: Tensor, tau: Tensor | None) -> Callable[[Tensor, Tensor], _Block]:
+def _logistic(mu: Tensor, tau: Tensor | None, ranks: Tensor) -> Callable[[Tensor, Tensor], _Block]:
     def compare(n: Tensor, u: Tensor) -> _Block:
-        difference = _difference(mu, tau, n, u)
+        difference = _difference(mu, tau, ranks, n, u)
         return torch.nn.functional.logsigmoid(difference), torch.sigmoid(-difference), None
 
     return compare

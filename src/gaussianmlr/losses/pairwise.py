@@ -52,11 +52,12 @@ def gmlr(
     all comparisons count alike, including those with zero. That is a composite likelihood, less noisy for
     small data.
 
-    With a threshold of indifference :math:`\tau > 0`, an ordered pair has the probability
+    With a threshold of indifference :math:`\tau > 0`, an ordered pair of relevant labels has the probability
     :math:`\Phi((\mu_u-\mu_v-\tau)/\sqrt{\sigma_u^2+\sigma_v^2})`, and pairs of relevant labels that tie join
     :math:`\mathcal B` with the probability that the significances differ by less than :math:`\tau` (see
-    `gaussianmlr.normal.ties`). Irrelevant labels do not tie with each other. Without one, or at zero, ties
-    are left out: that is the paper's loss, to the bit.
+    `gaussianmlr.normal.ties`). Irrelevant labels tie neither with relevant ones nor, in the loss, with each
+    other, so their pairs have no threshold. Without one, or at zero, ties are left out: that is the paper's
+    loss, to the bit.
 
     Parameters
     ----------

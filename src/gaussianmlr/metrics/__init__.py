@@ -25,12 +25,14 @@ from gaussianmlr.metrics.ranking import (
     spearman_rho,
 )
 from gaussianmlr.metrics.retrieval import average_precision, coverage, ndcg, ranking_loss
+from gaussianmlr.metrics.ties import bucket_likelihood, tie_f1, tie_precision, tie_recall
 
 if TYPE_CHECKING:
     from gaussianmlr.metrics.modular import (
         F1,
         NDCG,
         AveragePrecision,
+        BucketLikelihood,
         Coverage,
         ExactMatch,
         GoodmanKruskalGamma,
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
         PositivesTau,
         RankingLoss,
         SpearmanRho,
+        TieF1,
+        TiePrecision,
+        TieRecall,
         Top1Accuracy,
     )
 
@@ -51,6 +56,7 @@ __all__ = [
     "NDCG",
     "Abstention",
     "AveragePrecision",
+    "BucketLikelihood",
     "Coverage",
     "ExactMatch",
     "GoodmanKruskalGamma",
@@ -64,9 +70,13 @@ __all__ = [
     "RankingLoss",
     "Reliability",
     "SpearmanRho",
+    "TieF1",
+    "TiePrecision",
+    "TieRecall",
     "Top1Accuracy",
     "abstention",
     "average_precision",
+    "bucket_likelihood",
     "coverage",
     "ece",
     "evaluate",
@@ -82,6 +92,9 @@ __all__ = [
     "ranking_loss",
     "reliability",
     "spearman_rho",
+    "tie_f1",
+    "tie_precision",
+    "tie_recall",
     "top1_accuracy",
 ]
 

@@ -23,6 +23,7 @@ class Batch(NamedTuple):
     scores: Tensor
     ranks: Tensor
     home: torch.device | None  # None: inputs were no tensors, so results are none either
+    predicted: Tensor | None = None  # ranks with predicted ties; without them, the scores are the order
 
 
 class Values(NamedTuple):
@@ -51,6 +52,20 @@ def read(scores: Input, ranks: Input) -> Batch:
         refuse_where(gaps & ~unknown, score_table, "rows hold NaN", "expected scores to be numbers")
         score_table = score_table.masked_fill(gaps, 0.0)  # scores of unknown labels are not used
     return Batch(score_table, rank_table.to(score_table.device), home or other_home)
+
+
+def with_predicted(batch: Batch, predicted: Input | None) -> Batch:
+    """A batch with predicted ranks, which may tie labels of different scores."""
+    if predicted is None:
+        return batch
+    table = read_ranks(predicted)[0].to(batch.scores.device)
+    known = batch.ranks >= 0
+    if table.shape != batch.ranks.shape:
+        wanted = list(batch.ranks.shape)
+        raise DataError(f"expected predicted ranks of shape {wanted}, got {list(table.shape)}")
+    strange = ((table > 0) != (batch.scores > 0)) & known
+    refuse_where(strange, table, "predicted ranks contradict", "expected more than 0 where scores are")
+    return batch._replace(predicted=table)
 
 
 def read_ranks(ranks: Input) -> tuple[Tensor, torch.device | None]:

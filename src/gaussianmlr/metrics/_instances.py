@@ -39,9 +39,10 @@ class PairCounts(NamedTuple):
 class Instances:
     """A block of instances; counts are computed on first use and cached."""
 
-    def __init__(self, scores: Tensor, ranks: Tensor) -> None:
+    def __init__(self, scores: Tensor, ranks: Tensor, predicted: Tensor | None = None) -> None:
         self.scores = scores.double()
         self.ranks = ranks
+        self.predicted_ranks = predicted
 
     @cached_property
     def known(self) -> Tensor:
@@ -67,8 +68,8 @@ class Instances:
 
     @cached_property
     def claimed(self) -> Tensor:
-        """Scores as an order: labels not predicted relevant tie at zero."""
-        return self.scores.clamp(min=0)
+        """Scores as an order: labels not predicted relevant tie at zero. Or ranks with predicted ties."""
+        return self.scores.clamp(min=0) if self.predicted_ranks is None else self.predicted_ranks.double()
 
     @cached_property
     def predicted(self) -> Tally:
@@ -154,11 +155,25 @@ def ordered_pairs(ranks: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         yield rows[place], uppers[place], lower
 
 
+def tied_pairs(ranks: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Every tied pair of relevant labels once, as `ordered_pairs` gives the ordered ones."""
+    row, label = (ranks > 0).nonzero(as_tuple=True)
+    step = max(1, COMPARISONS // max(1, ranks.shape[1]))
+    places = torch.arange(ranks.shape[1], device=ranks.device)
+    for rows, firsts in zip(torch.split(row, step), torch.split(label, step)):
+        alike = (ranks[rows] == ranks[rows, firsts, None]) & (places > firsts[:, None])
+        place, second = alike.nonzero(as_tuple=True)
+        yield rows[place], firsts[place], second
+
+
 def blocks(batch: Batch) -> Iterator[Instances]:
     """Blocks of instances, so that memory does not grow with N; one empty block for N = 0."""
     rows = max(1, BLOCK // batch.ranks.shape[1])
-    for scores, ranks in zip(torch.split(batch.scores, rows), torch.split(batch.ranks, rows)):
-        yield Instances(scores, ranks)
+    parts = [
+        torch.split(part, rows) for part in (batch.scores, batch.ranks, batch.predicted) if part is not None
+    ]
+    for some in zip(*parts):
+        yield Instances(*some)
 
 
 def per_instance(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gaussianmlr.metrics._inputs import Batch, Input, Values, ratio, read
+from gaussianmlr.metrics._inputs import Batch, Input, Values, ratio, read, with_predicted
 from gaussianmlr.metrics._instances import Instances, blocks
 from gaussianmlr.metrics.classification import Hits, f1_of, hamming_values, label_hits, max1_values
 from gaussianmlr.metrics.ranking import gamma_values, rho_values, tau_b_values
@@ -30,7 +30,7 @@ class Sums(NamedTuple):
     hits: Tensor  # tp, fp, fn
 
 
-def evaluate(scores: Input, ranks: Input) -> dict[str, float]:
+def evaluate(scores: Input, ranks: Input, predicted: Input | None = None) -> dict[str, float]:
     """The six metrics of the paper's tables, by their names there, as fractions.
 
     Parameters
@@ -39,6 +39,9 @@ def evaluate(scores: Input, ranks: Input) -> dict[str, float]:
         Larger = more significant; a label is predicted relevant iff its score is above zero.
     ranks : array or tensor [N, K]
         The true ranks: 0 = irrelevant, larger = more significant, -1 = unknown.
+    predicted : array or tensor [N, K], optional
+        The predicted ranks, of models that predict ties (`Prediction.ranks`); tau-b, rho and gamma are then
+        those of the order with its ties. By default the order of the scores.
 
     Returns
     -------
@@ -52,7 +55,8 @@ def evaluate(scores: Input, ranks: Input) -> dict[str, float]:
     {'tau_b': 0.6, 'spearman_rho': 0.7777777777777778, 'gamma': 0.6,
      'hamming_loss': 0.0, 'max1_error': 0.0, 'f1': 1.0}
     """
-    return {name: float(value) for name, value in finish(sums(read(scores, ranks))).items()}
+    batch = with_predicted(read(scores, ranks), predicted)
+    return {name: float(value) for name, value in finish(sums(batch)).items()}
 
 
 def sums(batch: Batch) -> Sums:

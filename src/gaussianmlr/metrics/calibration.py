@@ -198,7 +198,7 @@ def _read(
         raise DataError(
             f"expected probabilities of shape {shapes} beside these ranks, got {list(table.shape)}"
         )
-    _refuse_outside(table)
+    refuse_outside(table)
     return table, order, home or other_home
 
 
@@ -226,7 +226,8 @@ def _chance(significance: Significance, row: Tensor, upper: Tensor, lower: Tenso
     return found
 
 
-def _refuse_outside(table: Tensor) -> None:
+def refuse_outside(table: Tensor) -> None:
+    """Refuse numbers that are no probabilities."""
     bad = ~((table >= 0) & (table <= 1))  # also refuses NaN
     if bool(bad.any()):
         place = tuple(bad.nonzero()[0].tolist())

@@ -11,10 +11,11 @@ from torchmetrics import Metric
 
 from gaussianmlr.errors import DataError
 from gaussianmlr.metrics import _paper, classification, ranking, retrieval
-from gaussianmlr.metrics._inputs import Values, check_choice, ratio, read
+from gaussianmlr.metrics._inputs import Values, check_choice, ratio, read, with_predicted
 from gaussianmlr.metrics._instances import Instances, blocks
 from gaussianmlr.metrics.classification import Average, Hits, f1_of, label_hits
 from gaussianmlr.metrics.ranking import Formula
+from gaussianmlr.metrics.ties import bucket_likelihood, tie_hits
 
 
 class _Sums(Metric):
@@ -255,6 +256,93 @@ class NDCG(InstanceMean):
         self.settings = {"k": k}
 
 
+class TieF1(_Sums):
+    """`tie_f1` over all instances seen.
+
+    Examples
+    --------
+    >>> TieF1()(torch.tensor([[2, 2, 1, 0]]), torch.tensor([[1, 1, 1, 0]]))
+    tensor(0.5000, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+    both: Tensor
+    predicted: Tensor
+    true: Tensor
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._add_sums("both", "predicted", "true")
+
+    def update(self, scores: Tensor, ranks: Tensor) -> None:
+        """Add a batch of predicted ranks (or scores) [N, K] and ranks [N, K]."""
+        for block in blocks(read(scores, ranks)):
+            for name, amount in tie_hits(block)._asdict().items():
+                self._count(name, amount.sum())
+
+    def compute(self) -> Tensor:
+        """The value over the pairs of all batches and processes."""
+        return ratio(2.0 * self.both, self.predicted + self.true)
+
+
+class TiePrecision(TieF1):
+    """`tie_precision` over all instances seen.
+
+    Examples
+    --------
+    >>> TiePrecision()(torch.tensor([[2, 2, 1, 0]]), torch.tensor([[1, 1, 1, 0]]))
+    tensor(1., dtype=torch.float64)
+    """
+
+    def compute(self) -> Tensor:
+        """The value over the pairs of all batches and processes."""
+        return ratio(self.both, self.predicted)
+
+
+class TieRecall(TieF1):
+    """`tie_recall` over all instances seen.
+
+    Examples
+    --------
+    >>> TieRecall()(torch.tensor([[2, 2, 1, 0]]), torch.tensor([[1, 1, 1, 0]]))
+    tensor(0.3333, dtype=torch.float64)
+    """
+
+    def compute(self) -> Tensor:
+        """The value over the pairs of all batches and processes."""
+        return ratio(self.both, self.true)
+
+
+class BucketLikelihood(_Sums):
+    """Mean of `bucket_likelihood` over the instances with two relevant labels.
+
+    Examples
+    --------
+    >>> above, tie = torch.tensor([[[0.4, 0.7], [0.1, 0.4]]]), torch.full((1, 2, 2), 0.2)
+    >>> BucketLikelihood()(above, tie, torch.tensor([[2, 1]]))
+    tensor(-0.3567, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+    value_sum: Tensor
+    weight_sum: Tensor
+
+    def __init__(self, floor: float = 1e-12, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.floor = floor
+        self._add_sums("value_sum", "weight_sum")
+
+    def update(self, p_above: Tensor, p_tie: Tensor, ranks: Tensor) -> None:
+        """Add a batch of probabilities [N, K, K] and ranks [N, K]."""
+        values = bucket_likelihood(p_above, p_tie, ranks, reduction="none", floor=self.floor)
+        self._count("value_sum", values.sum())
+        self._count("weight_sum", ((ranks > 0).sum(1) > 1).double().sum())
+
+    def compute(self) -> Tensor:
+        """The mean over the instances of all batches and processes; 0 without any."""
+        return ratio(self.value_sum, self.weight_sum)
+
+
 class F1(_Sums):
     """`f1` over all instances seen, micro or macro (which needs the number of labels).
 
@@ -330,9 +418,9 @@ class PaperMetrics(_Sums):
         self._add_sums("weight_sum")
         self._add_sums("hits", width=3)
 
-    def update(self, scores: Tensor, ranks: Tensor) -> None:
-        """Add a batch of scores [N, K] and ranks [N, K]."""
-        found = _paper.sums(read(scores, ranks))
+    def update(self, scores: Tensor, ranks: Tensor, predicted: Tensor | None = None) -> None:
+        """Add a batch of scores [N, K] and ranks [N, K], and predicted ranks as for `evaluate`."""
+        found = _paper.sums(with_predicted(read(scores, ranks), predicted))
         for name, amount in zip(("value_sums", "weight_sum", "hits"), found):
             self._count(name, amount)
 

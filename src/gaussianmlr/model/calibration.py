@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Supervision
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.metrics import Reliability
-from gaussianmlr.metrics._instances import ordered_pairs
-from gaussianmlr.normal import Significance, log_cdf
+from gaussianmlr.metrics._instances import ordered_pairs, tied_pairs
+from gaussianmlr.normal import Significance, log_cdf, p_above
 from gaussianmlr.normal.tails import single_or_better
+from gaussianmlr.normal.ties import log_p_tie
 from gaussianmlr.orders import weak
 
 __all__ = ["BeforeAfter", "Calibration", "calibrate", "compare"]
@@ -28,6 +30,8 @@ FloatArray = npt.NDArray[np.float64]
 COLDEST, HOTTEST = 0.05, 20.0  # range of temperatures; beyond it, the data is not informative
 MOST = 1 << 18  # comparisons that a temperature is fitted to; more do not change it
 GROUPS = 20  # of instances, each left out once by the jackknife
+_TURNS = 3  # of the temperature of pairs and the factor of thresholds, which depend on each other
+_CELLS = 1 << 24  # pairs of labels whose probabilities are held at once
 LAPSES = (0.0, 0.005, 0.01, 0.02)  # shares of the truth that may be chance
 # The smallest and the largest probability whose log-odds single precision can tell from infinity.
 _NEXT_TO_ZERO, _NEXT_TO_ONE = 2.0**-126, 1.0 - 2.0**-24
@@ -46,6 +50,9 @@ class Calibration:
         :math:`T_p`. The probability that u stands above v is
         :math:`\Phi((\mu_u-\mu_v)/\sqrt{\sigma_u^2+\sigma_v^2}/T_p)`. Methods without sigma
         do not use it.
+    ties : float
+        A factor of the thresholds of indifference, for methods with sigma that predict ties; above 1 if the
+        model predicted too few.
 
     Notes
     -----
@@ -71,9 +78,10 @@ class Calibration:
 
     relevance: float = 1.0
     pairs: float = 1.0
+    ties: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("relevance", "pairs"):
+        for name in ("relevance", "pairs", "ties"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
                 raise DataError(f"the temperature of {name} is {value!r}; expected a number above 0")
@@ -85,7 +93,13 @@ class Calibration:
         if reading.sigma is None:
             return reading._replace(p_relevant=torch.sigmoid(how_sure))
         p_relevant = torch.special.ndtr(how_sure)
-        return reading._replace(p_relevant=p_relevant, sigma=reading.sigma * self.pairs)
+        tau = None if reading.tau is None else reading.tau * self.ties
+        return reading._replace(p_relevant=p_relevant, sigma=reading.sigma * self.pairs, tau=tau)
+
+    def to_dict(self) -> dict[str, float]:
+        """The fields for JSON, as earlier versions know them where nothing is said of ties."""
+        found = dataclasses.asdict(self)
+        return {name: value for name, value in found.items() if name != "ties" or value != 1.0}
 
 
 def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "strong") -> Calibration:
@@ -97,8 +111,10 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
 
     For log-odds, the logistic function takes the place of :math:`\Phi`; :math:`T_p` does the same for all
     truly ordered pairs. The lapse rate :math:`\lambda` is discarded afterwards: without it a few gross
-    errors, which cost the square of z, would determine the temperature. As Platt proposed, one error is
-    added to each side, so that data without errors does not give extreme probabilities.
+    errors, which cost the square of z, would determine the temperature. For methods that predict ties,
+    tied pairs of relevant labels count too, and a factor of the thresholds is fitted to these labels' pairs
+    in turns with the temperature. As Platt proposed, one error is added to each side, so that data without
+    errors does not give extreme probabilities.
 
     A temperature found from few instances is noisy. Its logarithm is therefore shrunk towards 0,
 
@@ -144,11 +160,19 @@ def calibrate(reading: Reading, ranks: Tensor, *, supervision: Supervision = "st
     margins = _margins(reading).double()
     log_share = torch.nn.functional.logsigmoid if reading.sigma is None else log_cdf
     outcomes = [_side(margins, ranks > 0), _side(-margins, ranks == 0)]
-    relevance = _temperature(outcomes, len(ranks), log_share)
+    relevance = _temperature([_cooled(side, log_share) for side in outcomes], len(ranks))
     if reading.mu is None or reading.sigma is None:
         return Calibration(relevance)
-    pairs = _pair_margins(reading.mu, reading.sigma, ranks)
-    return Calibration(relevance, _temperature([pairs], len(ranks), log_share))
+    ordered, tied = _pair_margins(reading.mu, reading.sigma, reading.tau, ranks)
+    if reading.tau is None:
+        return Calibration(relevance, _temperature([_cooled(ordered, log_cdf)], len(ranks)))
+    pairs = ties = 1.0
+    for _ in range(_TURNS if len(tied.margins) else 1):
+        sides = [_cooled(ordered._replace(margins=ordered.margins - ties * ordered.widths), log_cdf)]
+        pairs = _temperature([*sides, _cooled_ties(tied, ties)], len(ranks))
+        if len(tied.margins):
+            ties = _temperature(_widened(ordered, tied, pairs), len(ranks))
+    return Calibration(relevance, pairs, ties)
 
 
 class BeforeAfter(NamedTuple):
@@ -201,9 +225,7 @@ def compare(
     if "relevance" in of:
         chances["relevance"] = [one.p_relevant for one in both]
     if "pairs" in of and reading.mu is not None and reading.sigma is not None:
-        chances["pairs"] = [
-            Significance(one.mu, one.sigma) for one in both if one.mu is not None and one.sigma is not None
-        ]
+        chances["pairs"] = [_orders(one, torch.as_tensor(ranks)) for one in both]
     truth = torch.as_tensor(ranks)
     found = {}
     for name, parts in chances.items():
@@ -212,6 +234,20 @@ def compare(
             before, after, *(float(metrics.ece(part, truth, bins=bins)) for part in parts)
         )
     return found
+
+
+def _orders(reading: Reading, ranks: Tensor) -> Tensor | Significance:
+    """What is said of orders; of relevant labels that may tie, given that they do not."""
+    assert reading.mu is not None
+    assert reading.sigma is not None
+    law = Significance(reading.mu, reading.sigma)
+    if reading.tau is None or len(ranks) * ranks.shape[1] ** 2 > _CELLS:
+        return law
+    above, apart = p_above(*law), p_above(*law, reading.tau)
+    relevant = (ranks > 0).to(above.device)
+    both = relevant.unsqueeze(-1) & relevant.unsqueeze(-2)
+    known = apart + apart.transpose(-1, -2)
+    return torch.where(both & (known > 0), apart / known.clamp(min=torch.finfo(known.dtype).tiny), above)
 
 
 def _margins(reading: Reading) -> Tensor:
@@ -227,52 +263,96 @@ class _Side(NamedTuple):
 
     margins: Tensor
     instances: Tensor
+    widths: Tensor  # thresholds of pairs, in the same unit
+
+
+class _Fitted(NamedTuple):
+    """Log-probabilities of the outcomes of a side at a factor's logarithm, and the instance of each."""
+
+    right: Callable[[float], Tensor]
+    wrong: Callable[[float], Tensor] | None  # for one error more, as Platt proposed
+    instances: Tensor
 
 
 def _side(margins: Tensor, chosen: Tensor) -> _Side:
     """The margins [N, K] of some labels."""
-    return _Side(margins[chosen], chosen.nonzero(as_tuple=True)[0])
+    found = margins[chosen]
+    return _Side(found, chosen.nonzero(as_tuple=True)[0], torch.zeros_like(found))
 
 
-def _pair_margins(mu: Tensor, sigma: Tensor, ranks: Tensor) -> _Side:
-    """Margins of all truly ordered pairs, computed for some instances at a time."""
+def _cooled(side: _Side, log_share: Callable[[Tensor], Tensor]) -> _Fitted:
+    """A side at temperatures; `log_share` is the log of the distribution function."""
+    some = _thinned(side)
+    return _Fitted(
+        lambda x: log_share(some.margins * math.exp(-x)),
+        lambda x: log_share(-some.margins * math.exp(-x)),
+        some.instances,
+    )
+
+
+def _cooled_ties(side: _Side, factor: float) -> _Fitted:
+    """Tied pairs at temperatures."""
+    m, h = side.margins.abs(), side.widths * factor
+    return _Fitted(lambda x: log_p_tie(m * math.exp(-x), h * math.exp(-x)), None, side.instances)
+
+
+def _widened(ordered: _Side, tied: _Side, temperature: float) -> list[_Fitted]:
+    """Pairs of relevant labels at factors of the thresholds."""
+    few = ordered.widths > 0
+    z, width, whose = ordered.margins[few], ordered.widths[few], ordered.instances[few]
+    m, h = tied.margins.abs() / temperature, tied.widths / temperature
+    return [
+        _Fitted(lambda x: log_cdf((z - math.exp(x) * width) / temperature), None, whose),
+        _Fitted(lambda x: log_p_tie(m, math.exp(x) * h), None, tied.instances),
+    ]
+
+
+def _pair_margins(mu: Tensor, sigma: Tensor, tau: Tensor | None, ranks: Tensor) -> tuple[_Side, _Side]:
+    """Margins of all truly ordered pairs, and of tied relevant ones, some instances at a time."""
     labels = ranks.shape[1]
     rows = max(1, MOST // max(1, labels * labels))
     # Of very many instances every n-th is used; neighbours may be similar.
     stride = max(1, math.ceil(len(ranks) / (16 * rows)))
     numbers = torch.arange(len(ranks))[::stride]
     mu, sigma, ranks = mu[::stride], sigma[::stride], ranks[::stride]
-    found, whose = [mu.new_zeros(0).double()], [numbers[:0]]
-    for row, u, v in ordered_pairs(ranks):
-        spread = torch.hypot(sigma[row, u].double(), sigma[row, v].double())
-        found.append((mu[row, u].double() - mu[row, v].double()) / spread)
-        whose.append(numbers[row.cpu()])
-    return _Side(torch.cat(found), torch.cat(whose))
+    tau = None if tau is None else tau[::stride]
+    empty = mu.new_zeros(0).double()
+    ordered, tied = ([_Side(empty, numbers[:0], empty)] for _ in range(2))
+    for sides, pairs in (
+        (ordered, ordered_pairs(ranks)),
+        (tied, tied_pairs(ranks) if tau is not None else ()),
+    ):
+        for row, u, v in pairs:
+            spread = torch.hypot(sigma[row, u].double(), sigma[row, v].double())
+            margins = (mu[row, u].double() - mu[row, v].double()) / spread
+            widths = torch.zeros_like(margins)
+            if tau is not None:  # only relevant labels tie; the lower label of a pair may be none
+                widths = 0.5 * (tau[row, u] + tau[row, v]).double() / spread * (ranks[row, v] > 0)
+            sides.append(_Side(margins, numbers[row.cpu()], widths))
+    ordered_side, tied_side = (_Side(*map(torch.cat, zip(*sides))) for sides in (ordered, tied))
+    return ordered_side, tied_side
 
 
-def _temperature(sides: list[_Side], count: int, log_share: Callable[[Tensor], Tensor]) -> float:
-    """The temperature of maximum likelihood, shrunk towards 1 by its noise.
-
-    `count` is the number of instances; `log_share` is the log of the distribution function.
-    """
+def _temperature(sides: list[_Fitted], count: int) -> float:
+    """The factor of maximum likelihood, shrunk towards 1 by its noise; `count` is the number of instances."""
     from scipy.interpolate import CubicSpline
     from scipy.optimize import minimize_scalar
 
     groups = min(GROUPS, count)
     if groups < 2:
         return 1.0  # one instance is not enough
-    sides = [_thinned(side, count, groups) for side in sides if len(side.margins)]
+    known = [(side, (side.instances * groups // count).numpy()) for side in sides if len(side.instances)]
 
     def costs(log_temperature: float) -> FloatArray:
         """By group of instances and lapse rate; the last row is Platt's additional error."""
         found = np.zeros((groups + 1, len(LAPSES)))
-        for side in sides:
-            z = side.margins * math.exp(-log_temperature)
-            right = log_share(z)
+        for side, group in known:
+            right = side.right(log_temperature)
             for column, share in enumerate(LAPSES):
                 terms = _with_lapses(right, share)
-                found[:-1, column] -= np.bincount(side.instances, terms.numpy(), groups)
-            found[-1] -= float(log_share(-z).mean())
+                found[:-1, column] -= np.bincount(group, terms.numpy(), groups)
+            if side.wrong is not None:
+                found[-1] -= float(side.wrong(log_temperature).mean())
         return found
 
     steps = np.linspace(math.log(COLDEST), math.log(HOTTEST), 41)
@@ -296,10 +376,10 @@ def _temperature(sides: list[_Side], count: int, log_share: Callable[[Tensor], T
     return math.exp(found * max(0.0, 1.0 - noise / found**2)) if found else 1.0
 
 
-def _thinned(side: _Side, count: int, groups: int) -> _Side:
-    """A subset of very many margins, with the group of each."""
+def _thinned(side: _Side) -> _Side:
+    """A subset of very many margins."""
     some = slice(None, None, max(1, math.ceil(len(side.margins) / MOST)))
-    return _Side(side.margins[some].cpu(), side.instances[some].cpu() * groups // count)
+    return _Side(*(part[some].cpu() for part in side))
 
 
 def _lowest(steps: FloatArray, curve: FloatArray) -> float:

@@ -66,6 +66,9 @@ def model_card(model: Model, *, data: str = "", use: str = "") -> str:
     if model.calibration is not None:
         one, other = model.calibration.relevance, model.calibration.pairs
         lines.append(f"- Temperatures: {one:.3g} of relevance, {other:.3g} of pairs")
+    if (ties := about.get("ties")) is not None:
+        gain = f"{ties['gain']:+.3f} per instance over the rate of ties"
+        lines.append(f"- Ties: predicted by a learned threshold, whose log-likelihood gains {gain}")
     if model.conformal is not None:
         lines.append(f"- Guarantees: calibrated on {model.conformal.rows:,} rows")
     lines += ["", "## Training data", ""]

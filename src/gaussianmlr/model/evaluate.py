@@ -133,7 +133,8 @@ def measure(
     masks = torch.split(some, batch_size)
     found = readings(model, data, batch_size, workers=workers, progress=progress)
     for (reading, ranks), mask in zip(found, masks):
-        measures.update(reading.scores.float(), ranks)
+        calibrated = model.calibration.apply(reading) if model.calibration else reading
+        measures.update(reading.scores.float(), ranks, calibrated.ranks)
         kept.append(reading.rows(mask))
         truth.append(ranks[mask])
     return Measured(values_of(measures), Reading.join(kept), torch.cat(truth))

@@ -23,7 +23,7 @@ from gaussianmlr.nn.backbones.converted import hushed
 
 __all__ = ["OUTPUTS", "export_onnx"]
 
-OUTPUTS = ("scores", "p_relevant", "mu", "sigma")
+OUTPUTS = ("scores", "p_relevant", "mu", "sigma", "tau")
 TOLERANCE = 1e-4
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
@@ -47,7 +47,8 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> dict[str, float]:
 
     The input ``inputs`` is a float32 batch of any length: images [N, channels, height, width] with values
     in 0..1, or rows [N, columns] already standardised. The outputs are ``scores`` and ``p_relevant``
-    [N, K], and ``mu`` and ``sigma`` of methods that have them. The metadata holds ``labels``, ``method``
+    [N, K], ``mu`` and ``sigma`` of methods that have them, and the thresholds ``tau`` of methods that predict
+    ties, from which `normal.best_buckets` decodes orders. The metadata holds ``labels``, ``method``
     and, under ``inputs``, what image files or table columns go through before, all as JSON.
 
     Parameters

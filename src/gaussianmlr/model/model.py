@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -237,7 +238,7 @@ class Model:
             **({} if trees is None else {"trees_sha256": write_trees(trees, folder)}),
             "inputs": self.inputs,
             "recipe": self.recipe.to_dict(),
-            "calibration": None if self.calibration is None else vars(self.calibration),
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
             **({} if self.jnd is None else {"jnd": vars(self.jnd)}),
             "about": self.about,
             "versions": versions(),
@@ -368,6 +369,9 @@ def load(
         with bounded(*sizes):
             made = [build(offline, len(labels), inputs, backbone)[0] for _ in range(members)]
         method = make(offline.method, **offline.method_settings)
+        for one, output in itertools.product(trees, method.outputs):
+            if output.name == "tau":  # a weight, which is loaded next
+                one.tau = torch.zeros(output.size(len(labels)))
         network = put_together([*made, *trees])
         network.load_state_dict(load_file(folder / _WEIGHTS))
     except DataError as error:
@@ -404,13 +408,16 @@ def join(models: Sequence[Model]) -> Model:
         return first
     images = sum(model.about.get("images", 0) for model in models)
     seconds = round(sum(model.about.get("seconds", 0.0) for model in models), 1)
-    of_one = ("metrics", "measured_on", "calibration_error")
+    of_one = ("metrics", "measured_on", "calibration_error", "ties")
     about = {name: value for name, value in first.about.items() if name not in of_one}
     known = [model.calibration for model in models if model.calibration is not None]
     calibration = None
     if len(known) == len(models):  # temperatures multiply, so their mean is the geometric one
         relevance = math.prod(one.relevance for one in known) ** (1 / len(known))
-        calibration = Calibration(relevance, math.prod(one.pairs for one in known) ** (1 / len(known)))
+        pairs, ties = (
+            math.prod(getattr(one, name) for one in known) ** (1 / len(known)) for name in ("pairs", "ties")
+        )
+        calibration = Calibration(relevance, pairs, ties)
     scales = [model.jnd for model in models if model.jnd is not None]
     return Model(
         put_together([one for model in models for one in members_of(model.network)]),

@@ -29,6 +29,8 @@ class TopPairs(NamedTuple):
     """Columns [N, top] of the labels, the most significant first."""
     p_above: FloatArray
     """Probability [N, top, top] that one is above the other."""
+    p_tie: FloatArray
+    """Probability [N, top, top] that two relevant ones tie."""
 
 
 def refuse_pairs(prediction: Prediction, name: str, instead: str) -> None:
@@ -52,8 +54,10 @@ def top_places(prediction: Prediction, top: int) -> IntArray:
 def top_pairs(prediction: Prediction, law: Significances, top: int) -> TopPairs:
     """`Prediction.top_pairs`."""
     places = top_places(prediction, top)
-    mu, sigma = (torch.tensor(np.take_along_axis(part, places, 1)) for part in law)
-    return TopPairs(places, fixed(normal.p_above(mu, sigma).numpy()))
+    thresholds = np.zeros_like(prediction.scores) if prediction.tau is None else prediction.tau
+    mu, sigma, tau = (torch.tensor(np.take_along_axis(part, places, 1)) for part in (*law, thresholds))
+    above = normal.p_above(mu, sigma, tau)
+    return TopPairs(places, fixed(above.numpy()), fixed(normal.p_tie(mu, sigma, tau).numpy()))
 
 
 def partial_texts(
@@ -68,7 +72,8 @@ def partial_texts(
     texts = []
     for row, some in enumerate(places):
         mu, sigma = (torch.tensor(part[row, some]) for part in law)
-        above = normal.partial_order(mu, sigma, confidence).numpy()
+        tau = None if prediction.tau is None else torch.tensor(prediction.tau[row, some])
+        above = normal.partial_order(mu, sigma, confidence, tau).numpy()
         chances, scores = prediction.p_relevant[row, some], prediction.scores[row, some]
         labels = [prediction.labels[place] for place in some.tolist()]
         texts.append(partial_text(above, chances >= confidence, chances > 1.0 - confidence, labels, scores))

@@ -23,6 +23,7 @@ from gaussianmlr.model.pairs import TopPairs, partial_texts, refuse_pairs, top_p
 from gaussianmlr.model.ranks import mean_rank, rank_distribution
 from gaussianmlr.model.tables import dict_of, frame_of
 from gaussianmlr.normal.gaussians import central_interval
+from gaussianmlr.normal.ties import pair_logs
 from gaussianmlr.orders import check_labels, densify, to_lists, to_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ IntArray = npt.NDArray[np.int64]
 Scale = Literal["jnd", "canonical", "raw"]
 
 _OF_ALL = "ranks, orders, scores and p_relevant"
-_OF_SIGMA = "significance, sigma, p_above, p_first, p_rank, expected_rank, rank_interval and partial_order"
+_OF_SIGMA = (
+    "significance, sigma, p_above, p_tie, p_first, p_rank, expected_rank, rank_interval and partial_order"
+)
 
 
 class Significances(NamedTuple):
@@ -83,6 +86,9 @@ class Prediction:
         `rescaled` changes it. Nothing else depends on it.
     conformal : Conformal or None
         The calibration behind `guaranteed`, of models that have one.
+    tau : float array [N, K] or None
+        Thresholds of indifference in the units of the scores, of models that predict ties: `ranks`, `orders`
+        and `lists` are then the most likely ones with ties, see `normal.best_buckets`.
 
     Examples
     --------
@@ -112,6 +118,7 @@ class Prediction:
     jnd: JndScale | None = None
     scale: Scale | None = None
     conformal: Conformal | None = None
+    tau: FloatArray | None = None
 
     def __post_init__(self) -> None:
         scores, chances = matrix(self.scores, "scores"), matrix(self.p_relevant, "p_relevant")
@@ -125,6 +132,9 @@ class Prediction:
         if self.raw is not None:
             raw = Significances(matrix(self.raw[0], "mu"), matrix(self.raw[1], "sigma"))
         others = {"p_relevant": chances, **({} if raw is None else raw._asdict())}
+        if self.tau is not None:
+            others["tau"] = tau = matrix(self.tau, "tau")
+            refuse(tau < 0, tau, "tau", "a number from 0 up")
         for name, part in others.items():
             if part.shape != scores.shape:
                 raise DataError(
@@ -133,6 +143,7 @@ class Prediction:
         if raw is not None:
             refuse(raw.sigma <= 0, raw.sigma, "sigma", "a number above 0")
         fields = {"scores": fixed(scores), "p_relevant": fixed(beside(scores, chances)), "labels": labels}
+        fields["tau"] = None if self.tau is None else fixed(others["tau"])
         fields |= {"raw": raw and Significances(*map(fixed, raw)), "names": names, "scale": self._scale(raw)}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -191,6 +202,7 @@ class Prediction:
             tuple(names),
             jnd=jnd,
             conformal=conformal,
+            tau=None if reading.tau is None else array(reading.tau),
         )
 
     def _scale(self, raw: Significances | None) -> Scale | None:
@@ -233,12 +245,15 @@ class Prediction:
 
     @cached_property
     def ranks(self) -> IntArray:
-        """Ranks [N, K]: 0 = irrelevant, larger = more significant."""
-        return fixed(densify(self.scores))
+        """Ranks [N, K]: 0 = irrelevant, larger = more significant, equal = tied."""
+        if self.tau is None:
+            return fixed(densify(self.scores))
+        sigma = None if self.raw is None else torch.tensor(self.raw.sigma)
+        return fixed(normal.best_buckets(torch.tensor(self.scores), sigma, torch.tensor(self.tau)).numpy())
 
     @cached_property
     def orders(self) -> list[str]:
-        """Orders as texts, such as ``"mountain > sky"``."""
+        """Orders as texts, such as ``"mountain > sky = cloud"``."""
         return to_text(self.ranks, self.labels)
 
     @cached_property
@@ -273,10 +288,27 @@ class Prediction:
     def p_above(self) -> FloatArray:
         """Probability [N, K, K] that a label is more significant than another; see `normal.p_above`.
 
-        Of many labels, `top_pairs` gives those among the most significant ones.
+        With ties, that it stands in a higher bucket if both are relevant; the rest is `p_tie`. Of many
+        labels, `top_pairs` gives those among the most significant ones.
         """
         refuse_pairs(self, "p_above", "prediction.top_pairs(50)")
-        return self._read(normal.p_above)
+        return self._read(normal.p_above) if self.tau is None else self._pairs[0]
+
+    @cached_property
+    def p_tie(self) -> FloatArray:
+        """Probability [N, K, K] that two labels tie if both are relevant; 0 for models that predict no ties.
+
+        See `normal.p_tie`; for methods without sigma it is that of Rao and Kupper's model.
+        """
+        refuse_pairs(self, "p_tie", "prediction.top_pairs(50)")
+        return fixed(np.zeros_like(self.p_above)) if self.tau is None else self._pairs[1]
+
+    @cached_property
+    def _pairs(self) -> tuple[FloatArray, FloatArray]:
+        assert self.tau is not None
+        sigma = None if self.raw is None else torch.tensor(self.raw.sigma)
+        above, tie = pair_logs(torch.tensor(self.scores), sigma, torch.tensor(self.tau))
+        return fixed(above.exp().numpy()), fixed(tie.exp().numpy())
 
     def top_places(self, top: int = 50) -> IntArray:
         """Columns [N, min(top, K)] of the most significant labels of each instance, the first one first.
@@ -326,7 +358,8 @@ class Prediction:
     def partial_order(self, confidence: float = 0.9) -> BoolArray:
         """Which label stands above which, for sure: [N, K, K]; see `normal.partial_order`."""
         refuse_pairs(self, "partial_order", "prediction.partial_text(top=50)")
-        found: BoolArray = normal.partial_order(*self._law(), confidence).numpy()
+        tau = None if self.tau is None else torch.tensor(self.tau)
+        found: BoolArray = normal.partial_order(*self._law(), confidence, tau).numpy()
         return found
 
     def partial_text(self, confidence: float = 0.9, top: int | None = None) -> list[str]:
@@ -425,7 +458,12 @@ class Prediction:
         raw = self.raw and Significances(*(part[chosen] for part in self.raw))
         names = tuple(self.names[place] for place in chosen)
         return replace(
-            self, scores=self.scores[chosen], p_relevant=self.p_relevant[chosen], raw=raw, names=names
+            self,
+            scores=self.scores[chosen],
+            p_relevant=self.p_relevant[chosen],
+            raw=raw,
+            names=names,
+            tau=None if self.tau is None else self.tau[chosen],
         )
 
     def __eq__(self, other: object) -> bool:
@@ -433,7 +471,10 @@ class Prediction:
             return NotImplemented
         of = ("labels", "method", "names", "jnd", "scale", "conformal")
         same = all(getattr(self, name) == getattr(other, name) for name in of)
-        mine, others = ((one.scores, one.p_relevant, *(one.raw or ())) for one in (self, other))
+        mine, others = (
+            (one.scores, one.p_relevant, *(one.raw or ()), *(() if one.tau is None else (one.tau,)))
+            for one in (self, other)
+        )
         return same and len(mine) == len(others) and all(map(np.array_equal, mine, others))
 
     __hash__ = None  # type: ignore[assignment]  # arrays have none

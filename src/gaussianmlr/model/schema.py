@@ -151,6 +151,7 @@ class _Inputs(_Part):
 class _Calibration(_Part):
     relevance: Temperature = 1.0
     pairs: Temperature = 1.0
+    ties: Temperature = 1.0
 
 
 class _Jnd(_Part):

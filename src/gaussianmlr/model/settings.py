@@ -21,6 +21,7 @@ def recipe_of(
     file: Path | None = None,
     settings: Iterable[str] = (),
     supervision: str | None = None,
+    ties: str | None = None,
     said: Iterable[str] = (),
     **fields: Any,
 ) -> Recipe:
@@ -36,6 +37,8 @@ def recipe_of(
         Texts ``field=value`` and ``field.key=value``.
     supervision : str, optional
         The method's supervision.
+    ties : str, optional
+        Whether the method learns ties.
     said : iterable of str
         Names of code that the user gave elsewhere, which the file may name too.
     **fields
@@ -52,6 +55,8 @@ def recipe_of(
     recipe = recipe.replace(**given)
     if supervision is not None:
         recipe = recipe.replace(method_settings={**recipe.method_settings, "supervision": supervision})
+    if ties is not None:
+        recipe = recipe.replace(method_settings={**recipe.method_settings, "ties": ties})
     for text in settings:
         recipe = changed(recipe, text)
     return recipe

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+import torch
 from torch import Tensor, nn
 
+from gaussianmlr.methods.ties import raw_of, tau_of
 from gaussianmlr.nn.network import Ensemble, Network
 from gaussianmlr.nn.trees import Trees
 
@@ -44,10 +46,15 @@ def put_together(members: Sequence[nn.Module]) -> Network | Ensemble | Trees:
     if forests:
         first = forests[0]
         files = [file for one in forests for file in one.files]
+        known = [one.tau for one in forests if one.tau is not None]
+        # As networks average their outputs.
+        tau = tau_of({"tau": torch.stack([raw_of(one) for one in known]).mean(0)}) if known else None
         whole.append(
             first
             if len(forests) == 1
-            else Trees(files, labels=first.labels, channels=first.channels, categories=first.categories)
+            else Trees(
+                files, labels=first.labels, channels=first.channels, categories=first.categories, tau=tau
+            )
         )
     return Ensemble(whole) if len(whole) > 1 else whole[0]  # type: ignore[return-value]
 

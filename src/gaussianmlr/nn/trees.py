@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from gaussianmlr._utils.ubjson import read_ubjson
 from gaussianmlr.errors import DataError
+from gaussianmlr.methods.ties import raw_of
 
 __all__ = ["MOST_BYTES", "Trees", "check_trees", "indicators", "targets_of", "width_of"]
 
@@ -55,6 +56,8 @@ class Trees(nn.Module):
     categories : mapping of int to int, optional
         Number of categories of coded columns that hold category codes. They become indicators, see
         `indicators`.
+    tau : Tensor [1] or [K], optional
+        Thresholds of indifference, for methods that predict ties. They are weights, not in the files.
 
     Notes
     -----
@@ -70,6 +73,7 @@ class Trees(nn.Module):
     right: Tensor
     leaf: Tensor
     intercept: Tensor
+    tau: Tensor | None
 
     def __init__(
         self,
@@ -78,8 +82,10 @@ class Trees(nn.Module):
         labels: int,
         channels: int,
         categories: dict[int, int] | None = None,
+        tau: Tensor | None = None,
     ) -> None:
         super().__init__()
+        self.register_buffer("tau", tau)
         if not files:
             raise DataError("expected one file of trees or more, got none")
         self.files, self.labels, self.channels = tuple(files), labels, channels
@@ -119,7 +125,10 @@ class Trees(nn.Module):
             mu = self.intercept.new_empty(len(x), self.labels)  # parts would break memory up
             for start in range(0, len(x), rows):
                 mu[start : start + rows] = self._means(x[start : start + rows])
-        return {"mu": mu, "logvar": torch.zeros_like(mu)}
+        found = {"mu": mu, "logvar": torch.zeros_like(mu)}
+        if self.tau is not None:
+            found["tau"] = raw_of(self.tau).expand(mu.shape[0], -1)
+        return found
 
     def _means(self, x: Tensor) -> Tensor:
         x = indicators(x, self.categories)

@@ -14,10 +14,12 @@ from gaussianmlr.normal.gaussians import (
     rank_interval,
 )
 from gaussianmlr.normal.tails import inverse_mills, log_cdf
+from gaussianmlr.normal.ties import best_buckets, p_tie
 
 __all__ = [
     "RankInterval",
     "Significance",
+    "best_buckets",
     "canonical",
     "checking",
     "expected_rank",
@@ -27,6 +29,7 @@ __all__ = [
     "p_first",
     "p_rank",
     "p_relevant",
+    "p_tie",
     "partial_order",
     "rank_interval",
 ]

@@ -34,7 +34,7 @@ _CHUNK = 1 << 20  # pairs of labels that are held at once
 _MANY = 128  # labels from which grids are shared, see `crowd_grid`
 _FINE, _COARSE = 0.25, 1.0  # sigmas between the knots of such a grid: for products, for sums
 _TOGETHER = 1 << 8  # labels, over all instances, that are integrated at once
-_Block = Callable[[Tensor, Tensor], Tensor]
+_Block = Callable[..., Tensor]
 _CHECK: ContextVar[Callable[[], object]] = ContextVar("check", default=lambda: None)
 
 
@@ -87,12 +87,14 @@ def p_relevant(mu: Tensor, sigma: Tensor) -> Tensor:
     return _cdf(mu / sigma)
 
 
-def p_above(mu: Tensor, sigma: Tensor) -> Tensor:
+def p_above(mu: Tensor, sigma: Tensor, tau: Tensor | float | None = None) -> Tensor:
     r"""Probability that a label is more significant than another, of shape [..., K, K].
 
     .. math:: P(s_u > s_v) = \Phi\Big(\frac{\mu_u-\mu_v}{\sqrt{\sigma_u^2+\sigma_v^2}}\Big)
 
-    The diagonal is 1/2, so the matrix and its transpose sum to one everywhere.
+    The diagonal is 1/2, so the matrix and its transpose sum to one everywhere. With a threshold of
+    indifference `tau`, which expands to [..., K], the difference must be larger than the mean threshold of
+    both labels; the rest is `p_tie`.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def p_above(mu: Tensor, sigma: Tensor) -> Tensor:
             [0.1587, 0.5000]])
     """
     difference, spread = _differences(*_check(mu, sigma))
-    return _cdf(difference / spread)
+    return _cdf((difference if tau is None else difference - _of_pairs(tau, mu)) / spread)
 
 
 def p_first(mu: Tensor, sigma: Tensor) -> Tensor:
@@ -211,10 +213,13 @@ def canonical(mu: Tensor, sigma: Tensor) -> Significance:
     return Significance(mu * scale, sigma * scale)
 
 
-def partial_order(mu: Tensor, sigma: Tensor, confidence: float = 0.9) -> Tensor:
+def partial_order(
+    mu: Tensor, sigma: Tensor, confidence: float = 0.9, tau: Tensor | float | None = None
+) -> Tensor:
     r"""Which label is above which at a confidence: booleans of shape [..., K, K].
 
-    Entry [u, v] means that :math:`P(s_u > s_v) \ge c`, for a confidence c above 1/2.
+    Entry [u, v] means that :math:`P(s_u > s_v) \ge c`, for a confidence c above 1/2, with a threshold of
+    indifference if `tau` is given.
 
     Notes
     -----
@@ -226,7 +231,8 @@ def partial_order(mu: Tensor, sigma: Tensor, confidence: float = 0.9) -> Tensor:
         \mu_u - \mu_w \ge z\Big(\sqrt{\sigma_u^2+\sigma_v^2} + \sqrt{\sigma_v^2+\sigma_w^2}\Big)
         \ge z(\sigma_u + \sigma_w) \ge z\sqrt{\sigma_u^2+\sigma_w^2},
 
-    so u is above w.
+    so u is above w. A threshold of a pair is the mean of two thresholds, which are not negative, so
+    :math:`\tau_{uw} \le \tau_{uv} + \tau_{vw}` and the same holds with it.
 
     Examples
     --------
@@ -240,12 +246,15 @@ def partial_order(mu: Tensor, sigma: Tensor, confidence: float = 0.9) -> Tensor:
         raise DataError(f"expected a confidence above 0.5 and below 1, got {confidence}")
     quantile = torch.special.ndtri(torch.tensor(confidence, dtype=torch.float64)).item()
 
-    def block(mu: Tensor, sigma: Tensor) -> Tensor:
+    def block(mu: Tensor, sigma: Tensor, *thresholds: Tensor) -> Tensor:
         difference, spread = _differences(mu, sigma)
+        for one in thresholds:
+            difference = difference - _of_pairs(one, mu)
         above: Tensor = difference >= quantile * spread
         return above
 
-    return _by_chunks(block, mu, sigma, _CHUNK // max(1, mu.shape[-1]) ** 2)
+    more = [] if tau is None else [torch.as_tensor(tau, dtype=mu.dtype, device=mu.device).expand(mu.shape)]
+    return _by_chunks(block, mu, sigma, _CHUNK // max(1, mu.shape[-1]) ** 2, *more)
 
 
 def _cdf(z: Tensor) -> Tensor:
@@ -274,14 +283,20 @@ def _differences(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     return difference, torch.hypot(sigma.unsqueeze(-1), sigma.unsqueeze(-2))
 
 
-def _by_chunks(block: _Block, mu: Tensor, sigma: Tensor, together: int) -> Tensor:
+def _of_pairs(tau: Tensor | float, mu: Tensor) -> Tensor:
+    """Thresholds of pairs [..., K, K], the mean of those of both labels."""
+    each = torch.as_tensor(tau, dtype=mu.dtype, device=mu.device).expand(mu.shape)
+    return 0.5 * (each.unsqueeze(-1) + each.unsqueeze(-2))
+
+
+def _by_chunks(block: _Block, mu: Tensor, sigma: Tensor, together: int, *more: Tensor) -> Tensor:
     """Results in float64, or whole numbers, for some instances at a time: memory stays bounded."""
     mu, sigma = _check(mu, sigma)
-    rows = [torch.split(part.reshape(-1, mu.shape[-1]), max(1, together)) for part in (mu, sigma)]
+    rows = [torch.split(part.reshape(-1, mu.shape[-1]), max(1, together)) for part in (mu, sigma, *more)]
     parts = []
-    for some_mu, some_sigma in zip(*rows):
+    for some in zip(*rows):
         _CHECK.get()()
-        found = block(some_mu.double(), some_sigma.double())
+        found = block(*(part.double() for part in some))
         parts.append(found.to(mu.dtype) if found.is_floating_point() else found)
     whole = torch.cat(parts)
     return whole.reshape(mu.shape + whole.shape[2:])

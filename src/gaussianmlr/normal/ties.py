@@ -23,7 +23,7 @@ from torch import Tensor
 
 from gaussianmlr.normal.tails import log_cdf
 
-__all__ = ["best_buckets", "log_p_tie", "log_p_tie_logistic", "pair_logs"]
+__all__ = ["best_buckets", "log_p_tie", "log_p_tie_logistic", "p_tie", "pair_logs"]
 
 _NODES = 10  # of the quadrature: exact to the last digit where it is used
 _LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
@@ -68,29 +68,32 @@ def log_p_tie(distance: Tensor, threshold: Tensor) -> Tensor:
     m, h = m.expand_as(m + h), h.expand_as(m + h)
     near = (h < 1.0) & (m * h < 1.0)
     inner = ~near & (m < h)
-    outer = ~near & (m >= h)
-    # Each branch sees harmless numbers where another one is used: NaN in an unused branch spoils gradients.
-    found = torch.where(near, _near(torch.where(near, m, 0.0), torch.where(near, h, 0.5)), 0.0)
-    one, two = torch.where(inner, m, 0.0), torch.where(inner, h, 1.0)
-    tails = log_cdf(one - two).exp() + log_cdf(-one - two).exp()
-    found = torch.where(inner, torch.log1p(-tails), found)
-    one, two = torch.where(outer, m, 2.0), torch.where(outer, h, 1.0)
-    # log Phi(-m - h) - log Phi(h - m) without the squares, which would cancel
-    fall = -2.0 * one * two + torch.log(_scaled_tail(one + two)) - torch.log(_scaled_tail(one - two))
-    found = torch.where(outer, log_cdf(two - one) + torch.log(-torch.expm1(fall)), found)
+    found = torch.zeros_like(m)
+    for chosen, branch in ((near, _near), (inner, _inner), (~near & ~inner, _outer)):
+        found = found.masked_scatter(chosen, branch(m[chosen], h[chosen]))
     return found.to(distance.dtype)
-
-
-def _scaled_tail(x: Tensor) -> Tensor:
-    found: Tensor = torch.special.erfcx(x * _ROOT_HALF)
-    return found
 
 
 def _near(m: Tensor, h: Tensor) -> Tensor:
     nodes, weights = (part.to(m) for part in _gauss_legendre())
     exponents = -(h * m).unsqueeze(-1) * nodes - 0.5 * (h * h).unsqueeze(-1) * nodes * nodes
-    integral = (torch.exp(exponents) * weights).sum(-1)
+    integral = torch.exp(exponents) @ weights
     return -0.5 * m * m - _LOG_ROOT_2_PI + torch.log(h) + torch.log(integral)
+
+
+def _inner(m: Tensor, h: Tensor) -> Tensor:
+    return torch.log1p(-(log_cdf(m - h).exp() + log_cdf(-m - h).exp()))
+
+
+def _outer(m: Tensor, h: Tensor) -> Tensor:
+    # log Phi(-m - h) - log Phi(h - m) without the squares, which would cancel
+    fall = -2.0 * m * h + torch.log(_scaled_tail(m + h)) - torch.log(_scaled_tail(m - h))
+    return log_cdf(h - m) + torch.log(-torch.expm1(fall))
+
+
+def _scaled_tail(x: Tensor) -> Tensor:
+    found: Tensor = torch.special.erfcx(x * _ROOT_HALF)
+    return found
 
 
 def log_p_tie_logistic(difference: Tensor, tau: Tensor) -> Tensor:
@@ -104,10 +107,11 @@ def log_p_tie_logistic(difference: Tensor, tau: Tensor) -> Tensor:
     >>> log_p_tie_logistic(torch.tensor(0.0), torch.tensor(1.0)).exp()
     tensor(0.4621)
     """
-    both = torch.nn.functional.logsigmoid(difference - tau) + torch.nn.functional.logsigmoid(
-        -difference - tau
-    )
-    return 2.0 * tau + torch.log(-torch.expm1(-2.0 * tau)) + both
+    above, below = difference - tau, -difference - tau
+    both = torch.nn.functional.logsigmoid(above) + torch.nn.functional.logsigmoid(below)
+    found = 2.0 * tau + torch.log(-torch.expm1(-2.0 * tau)) + both
+    apart = torch.sigmoid(above) + torch.sigmoid(below)
+    return torch.where(apart < 0.5, torch.log1p(-apart.clamp(max=0.5)), found)  # near one by what is missing
 
 
 def pair_logs(mu: Tensor, sigma: Tensor | None, tau: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,6 +150,35 @@ def _logs(difference: Tensor, spread: Tensor | None, threshold: Tensor) -> tuple
     return above, torch.where(threshold > 0, tie, -torch.inf)
 
 
+def p_tie(mu: Tensor, sigma: Tensor, tau: Tensor | float) -> Tensor:
+    r"""Probability that two relevant labels tie, of shape [..., K, K].
+
+    .. math:: P(u = v) = \Phi\Big(\frac{\mu_u-\mu_v+\tau}{s}\Big) - \Phi\Big(\frac{\mu_u-\mu_v-\tau}{s}\Big),
+        \quad s^2 = \sigma_u^2+\sigma_v^2
+
+    With `p_above` at the same threshold, and its transpose, the sum is one everywhere.
+
+    Parameters
+    ----------
+    mu, sigma : Tensor [..., K]
+        Significances.
+    tau : float or Tensor
+        Threshold of indifference in their units, of a shape that expands to [..., K].
+
+    References
+    ----------
+    W. Glenn and H. David, "Ties in paired-comparison experiments using a modified Thurstone-Mosteller
+    model", 1960.
+
+    Examples
+    --------
+    >>> p_tie(torch.tensor([1.0, 0.0]), torch.tensor([0.6, 0.8]), 0.5)
+    tensor([[0.4443, 0.2417],
+            [0.2417, 0.3415]])
+    """
+    return pair_logs(mu, sigma, torch.as_tensor(tau, dtype=mu.dtype, device=mu.device))[1].exp()
+
+
 def best_buckets(mu: Tensor, sigma: Tensor | None, tau: Tensor) -> Tensor:
     r"""The most likely order with ties of the relevant labels: ranks [N, K], 0 = irrelevant.
 
@@ -170,7 +203,7 @@ def best_buckets(mu: Tensor, sigma: Tensor | None, tau: Tensor) -> Tensor:
     The order of the means alone is worth :math:`\sum \log P(u \text{ above } v)`. Joining the neighbours
     from place i to place j adds the sum of :math:`\log P(u = v) - \log P(u \text{ above } v)` over their
     pairs, so the best cuts follow from a dynamic programme over prefixes, in P^2 steps for P relevant
-    labels. Labels with equal means are always joined.
+    labels. No bucket ends between equal means.
 
     References
     ----------

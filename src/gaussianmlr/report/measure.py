@@ -132,13 +132,20 @@ class Evidence:
     @cached_property
     def metrics(self) -> dict[str, float]:
         """The six metrics of the paper, as fractions."""
-        return metrics.evaluate(self.reading.scores.float(), torch.from_numpy(self.truth))
+        truth = torch.from_numpy(self.truth)
+        return metrics.evaluate(self.reading.scores.float(), truth, self._with_ties)
 
     @cached_property
     def tau_b(self) -> npt.NDArray[np.float64]:
         """Tau-b per instance."""
         scores, truth = self.reading.scores.float(), torch.from_numpy(self.truth)
+        scores = scores if self._with_ties is None else self._with_ties.float()
         return np.asarray(metrics.kendall_tau_b(scores, truth, reduction="none"), dtype=np.float64)
+
+    @property
+    def _with_ties(self) -> torch.Tensor | None:
+        """The predicted ranks of models that predict ties."""
+        return None if self.prediction.tau is None else torch.tensor(self.prediction.ranks)
 
     @cached_property
     def confusion(self) -> Confusion:

@@ -25,6 +25,7 @@ __all__ = [
     "why_small",
     "why_terms",
     "with_default_model",
+    "with_default_ties",
 ]
 
 _PRETRAINED = (
@@ -114,6 +115,23 @@ def with_default_model(recipe: Recipe, found: RankedData | Setting, out: str | P
         return recipe
     began = (Path(out) / "run.json").is_file()
     return recipe.replace(model=read_run(Path(out))["recipe"]["model"] if began else "auto")
+
+
+def with_default_ties(
+    recipe: Recipe, found: RankedData | Setting, out: str | Path, preset: str | None = None
+) -> Recipe:
+    """A recipe of gmlr that predicts ties where the data favours them; a run keeps its own choice.
+
+    Digits on canvases never tie, and a preset that the user names stays what it is.
+    """
+    if not isinstance(found, RankedData) or recipe.method != "gmlr" or preset is not None:
+        return recipe
+    began, ties = (Path(out) / "run.json").is_file(), "auto"
+    if began:
+        ties = read_run(Path(out))["recipe"]["method_settings"].get("ties", "none")
+    if ties == "none":
+        return recipe
+    return recipe.replace(method_settings={**recipe.method_settings, "ties": ties})
 
 
 def side_of(recipe: Recipe, channels: int = 3) -> int:

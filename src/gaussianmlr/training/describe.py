@@ -67,6 +67,7 @@ def _model(folder: Path) -> dict[str, Any]:
             "temperatures": {
                 name: round(value, 4) for name, value in (config.get("calibration") or {}).items()
             },
+            "ties": {name: _short(value) for name, value in (about.get("ties") or {}).items()},
             "guarantees": _guarantees(config.get("conformal")),
             "calibration error": about.get("calibration_error"),
             "measured on": about.get("measured_on"),
@@ -75,6 +76,10 @@ def _model(folder: Path) -> dict[str, Any]:
         }
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"the config of {folder} was changed: {error}") from None
+
+
+def _short(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def _guarantees(conformal: dict[str, Any] | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ from gaussianmlr.model.model import Model, read_config
 from gaussianmlr.model.scale import fit_scale
 from gaussianmlr.training.engine import Result
 from gaussianmlr.training.sets import as_set
+from gaussianmlr.training.ties import gain_of_ties, without_ties
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["finish", "measure_and_calibrate", "save_model"]
+__all__ = ["choose_ties", "finish", "measure_and_calibrate", "save_model"]
 
 
 def measure_and_calibrate(model: Model, validation: RankedSet, trained: Model | None = None) -> None:
@@ -32,14 +34,34 @@ def measure_and_calibrate(model: Model, validation: RankedSet, trained: Model | 
 
     `trained` is the part of the model that was trained, if it reads features of a frozen one.
     """
-    metrics, reading, truth = measure(trained or model, validation, model.recipe.batch_size)
+    reader = replace(trained or model, calibration=None)
+    metrics, reading, truth = measure(reader, validation, model.recipe.batch_size)
     model.about |= {"metrics": metrics, "measured_on": "validation"}
     if model.recipe.calibrate:
         model.calibration = calibrate(reading, truth, supervision=model.method.supervision)
         model.about["calibration_error"] = calibration_errors(reading, truth, model.calibration)
         reading = model.calibration.apply(reading)
+    model.about.pop("ties", None)
+    if reading.tau is not None:
+        model.about["ties"] = asdict(gain_of_ties(reading, truth))
+        reader = replace(reader, calibration=model.calibration)  # ties depend on it
+        model.about["metrics"] = measure(reader, validation, model.recipe.batch_size).metrics
     if model.recipe.jnd:
         model.jnd = fit_scale(reading)
+
+
+def choose_ties(model: Model, validation: RankedSet | None, trained: Model | None = None) -> str | None:
+    """Drop the threshold of a model that was asked to choose, if it has gained nothing; returns a note."""
+    known = model.about.get("ties")
+    if known is None or validation is None:
+        return None
+    numbers = f"{known['gain']:+.3f} (standard error {known['error']:.3f}) per instance on validation data"
+    if known["gain"] > 0:
+        return f"ties are learned: the threshold gains {numbers}"
+    without_ties(model)
+    trained = None if trained is None else replace(model, network=trained.network)
+    measure_and_calibrate(model, validation, trained)
+    return f"no ties: the threshold gains {numbers}"
 
 
 def finish(

@@ -30,12 +30,13 @@ from gaussianmlr.nn.network import Network
 from gaussianmlr.nn.work import work_of
 from gaussianmlr.training.engine import Result, train
 from gaussianmlr.training.epochs import for_training
-from gaussianmlr.training.finish import finish, measure_and_calibrate, save_model
+from gaussianmlr.training.finish import choose_ties, finish, measure_and_calibrate, save_model
 from gaussianmlr.training.frozen import features_of, stands_still
 from gaussianmlr.training.loggers import Logs
 from gaussianmlr.training.origin import Origin, origin_of
 from gaussianmlr.training.run_folder import RunFolder
 from gaussianmlr.training.sets import fingerprint_of, part_off, ready_sets, table_inputs_of
+from gaussianmlr.training.ties import asks_for_choice, settled
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -75,6 +76,7 @@ def fit(
     conformal: RankedSet | RankedData | None = None,
     facts: Callable[[Result], Mapping[str, Any]] | None = None,
     keep: bool = True,
+    decide: bool = True,
 ) -> Fitted:
     """Train the network of a recipe; for boosted trees and the choice between both see `fit_kinds`.
 
@@ -116,6 +118,8 @@ def fit(
         is added to `Model.about`, such as ``{"peers": learn_peers(...)}``.
     keep : bool
         Whether the model of a finished run is written to ``out/model``; one of an interrupted run always is.
+    decide : bool
+        Whether a method with ``ties="auto"`` drops a threshold that gains nothing on validation data.
 
     Examples
     --------
@@ -139,6 +143,7 @@ def fit(
     inputs = {**table_inputs_of(data, recipe.backbone), **(inputs or {})}
     data, validation = ready_sets(recipe, data, validation, inputs)
     fingerprint = fingerprint or f"{fingerprint_of(data)} {fingerprint_of(validation)}"
+    asked, recipe = recipe, settled(recipe, data)
     data = for_training(data, recipe)
     about, known = described(data, labels, inputs, fingerprint)
     fabric = _launch(recipe, accelerator=accelerator, devices=devices, nodes=nodes, strategy=strategy)
@@ -146,7 +151,7 @@ def fit(
     weights = weights_of(recipe, method, labels)
     with held(Path(out)) if out is not None and fabric.is_global_zero else nullcontext():
         # Claimed once the recipe is known to work; otherwise a corrected one would be refused.
-        folder = None if out is None else RunFolder(out, recipe, known)
+        folder = None if out is None else RunFolder(out, asked, known)
         if out is not None and origin is not None and fabric.is_global_zero:
             origin.write(out)
         trained, sets = _still(network, recipe, data, validation, fabric, cache, watcher)
@@ -175,7 +180,11 @@ def fit(
     model = Model(network, method, labels, recipe, about, known_facts)
     reached_last_stage = any(row["stage"] == method.stages[-1].name for row in result.history)
     if reached_last_stage and sets[1] is not None:
-        measure_and_calibrate(model, sets[1], replace(model, network=trained))
+        reader = replace(model, network=trained)
+        measure_and_calibrate(model, sets[1], reader)
+        note = choose_ties(model, sets[1], reader) if decide and asks_for_choice(asked) else None
+        if note and watcher is not None:
+            watcher.note(note)
     finish(model, result, conformal, facts if fabric.is_global_zero else None)
     if out is not None and fabric.is_global_zero and (keep or result.interrupted):
         save_model(model, Path(out) / "model", result)

@@ -26,11 +26,12 @@ from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.rankers import aggregate
 from gaussianmlr.training.choice import KINDS, Choice, Kind, choose
 from gaussianmlr.training.engine import Result
-from gaussianmlr.training.finish import finish, measure_and_calibrate, save_model
+from gaussianmlr.training.finish import choose_ties, finish, measure_and_calibrate, save_model
 from gaussianmlr.training.fit import Fitted, described, fit
 from gaussianmlr.training.origin import Origin
 from gaussianmlr.training.run_folder import CHOICE, OLD_TREES, RunFolder
 from gaussianmlr.training.sets import fingerprint_of
+from gaussianmlr.training.ties import asks_for_choice, settled
 from gaussianmlr.training.trees import fit_trees, no_trees
 
 __all__ = ["fit_kinds"]
@@ -85,17 +86,28 @@ def fit_kinds(
     told.note(f"{choice.kind}: {choice.why}")
     parts, result = [], Result(torch.nn.Identity(), [], 0, 0.0)
     if choice.kind != "trees":
-        found = fit(recipe, data, validation, **network, watcher=watcher, conformal=conformal, keep=False)
+        found = fit(
+            recipe,
+            data,
+            validation,
+            **network,
+            watcher=watcher,
+            conformal=conformal,
+            keep=False,
+            decide=False,
+        )
         if found.result.interrupted:
             return found
         parts, result = [found.model], found.result
     with held(folder):
         if choice.kind != "network":
-            parts.append(_trees(recipe, data, validation, run, told, arguments))
+            parts.append(_trees(settled(recipe, data), data, validation, run, told, arguments))
         model = join(parts)
         model.about |= {"fingerprint": fingerprint, "interrupted": False, "chosen": choice.to_dict()}
         if len(parts) > 1:
             measure_and_calibrate(model, validation)
+        if asks_for_choice(recipe) and (note := choose_ties(model, validation)):
+            told.note(note)
         seen, spent = model.about["images"], model.about["seconds"]
         history = result.history or [{"stage": "trees", "images": seen, "seconds": spent}]
         result = replace(result, network=model.network, images=seen, seconds=spent, history=history)
@@ -145,7 +157,7 @@ def _compared(
         if kind == "trees":
             fingerprint = f"{fingerprint_of(train)} {fingerprint_of(stop)}"
             run = RunFolder(place / kind, recipe, described(train, **known, fingerprint=fingerprint)[1])
-            model = _trees(recipe, train, stop, run, watcher, known)
+            model = _trees(settled(recipe, data), train, stop, run, watcher, known)
         else:
             fitted = fit(recipe, train, stop, **{**arguments, "loggers": None}, out=place / kind, keep=False)
             if fitted.result.interrupted:

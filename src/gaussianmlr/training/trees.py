@@ -18,9 +18,16 @@ from gaussianmlr._utils.threads import threads_for
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import RankedSet, fetch
 from gaussianmlr.errors import DataError, shorten
-from gaussianmlr.losses.boosting import Comparisons, compare_all, gmlr_derivatives, gmlr_values
+from gaussianmlr.losses.boosting import (
+    Comparisons,
+    Derivatives,
+    compare_all,
+    gmlr_derivatives,
+    gmlr_values,
+)
 from gaussianmlr.methods import make
 from gaussianmlr.methods.gmlr import Gmlr
+from gaussianmlr.methods.ties import learns_ties
 from gaussianmlr.model.model import Model
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.trees import categories_of
@@ -39,6 +46,8 @@ _FEWEST_BINS = 32  # per column, before columns are left out
 _LOOKED_AT = 10_000  # rows by which columns are chosen
 _NEWTON = 20  # steps to the best constant means
 _FEWER = 8  # share of the rounds without rows to stop by
+_TAU, _LEAST_TAU = 0.5, 1e-4  # where thresholds begin, and the smallest ones
+_TURNS = 5  # steps to the best thresholds of a round
 _START = 1.0  # added to the Hessian of those steps: one vote for no preference
 
 
@@ -114,12 +123,24 @@ _LIMITS: dict[str, tuple[float, float]] = {
 MOST_LABELS = 300  # that trees are compared with a network for; more take far longer than the network
 
 
+_FEW = 200  # rows that the threshold of ties is fitted to in every round
+
+
 class _Rows(NamedTuple):
     """Dense rows with their comparisons."""
 
     table: npt.NDArray[np.float32]
     comparisons: Comparisons
     weight: float
+    few: _Few | None  # with ties
+
+
+class _Few(NamedTuple):
+    """Some rows, by which the threshold of ties is fitted in every round."""
+
+    places: IntArray
+    comparisons: Comparisons
+    thresholds: int
 
 
 def no_trees(rows: int, columns: int, labels: int) -> str | None:
@@ -206,6 +227,8 @@ def fit_trees(
     else:
         found = boost(recipe, method, data, validation, labels, categories, checkpoint, watcher)
     network = Trees([found.file], labels=len(labels), channels=inputs["channels"], categories=categories)
+    if learns_ties(method):
+        network.tau = _thresholds(network, recipe, method, validation or data, labels)
     about: dict[str, Any] = {
         "images": len(data) * len(network.roots),
         "seconds": round(found.standing.seconds, 1),
@@ -241,7 +264,8 @@ def boost(
         return xgboost.DMatrix(table, label=np.zeros((len(table), targets), np.float32))
 
     def derivatives(margin: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
-        gradient, hessian = gmlr_derivatives(margin[:, : len(labels)], None, rows.comparisons)[:2]
+        means = margin[:, : len(labels)]
+        gradient, hessian = gmlr_derivatives(means, None, rows.comparisons, _profile(means, rows.few))[:2]
         return _padded(gradient, targets), _padded(hessian, targets)
 
     work = table.size * targets * settings.depth  # additions per round, at most
@@ -274,6 +298,55 @@ def boost(
         )
 
 
+def _sizes(method: Gmlr, labels: tuple[str, ...]) -> int:
+    """Number of thresholds: one, or one per label."""
+    return len(labels) if method.thresholds == "label" else 1
+
+
+def _profile(means: FloatArray, few: _Few | None) -> FloatArray | None:
+    """The best thresholds at these means: of the means alone, so that runs resume at any round."""
+    if few is None:
+        return None
+    tau, some = np.full(few.thresholds, _TAU), np.asarray(means, np.float64)[few.places]
+    for _ in range(_TURNS):
+        tau = _newton(tau, gmlr_derivatives(some, None, few.comparisons, tau))
+    return tau
+
+
+def _newton(tau: FloatArray, found: Derivatives) -> FloatArray:
+    """Thresholds after a Newton step, at most half or double."""
+    assert found.tau_gradient is not None
+    assert found.tau_hessian is not None
+    gradient, hessian = (part.sum(0) for part in (found.tau_gradient, found.tau_hessian))
+    if len(tau) == 1:
+        gradient, hessian = gradient.sum(keepdims=True), hessian.sum(keepdims=True)
+    # The two labels of a pair bend as much together as each does alone.
+    step = 0.5 * gradient / np.maximum(hessian, 1e-9)
+    moved: FloatArray = np.clip(tau - step, np.maximum(0.5 * tau, _LEAST_TAU), 2.0 * tau + _LEAST_TAU)
+    return moved
+
+
+@torch.no_grad()
+def _thresholds(
+    network: Trees,
+    recipe: Recipe,
+    method: Gmlr,
+    data: RankedSet,
+    labels: tuple[str, ...],
+) -> torch.Tensor:
+    """Thresholds of the largest likelihood of trained trees, on held-out rows where there are any.
+
+    Training rows are fitted closer than new ones, so thresholds that suit them are too small.
+    """
+    tau = np.full(_sizes(method, labels), _TAU)
+    rows = _rows(recipe, method, data, labels, {})
+    mu = network(torch.from_numpy(rows.table))["mu"].double().numpy()
+    for _ in range(_NEWTON):
+        with torch.enable_grad():
+            tau = _newton(tau, gmlr_derivatives(mu, None, rows.comparisons, tau))
+    return torch.from_numpy(tau).float()
+
+
 def _padded(values: FloatArray, targets: int) -> FloatArray:
     """Values per label with zeros for outputs beyond the labels."""
     missing = targets - values.shape[-1]
@@ -281,7 +354,8 @@ def _padded(values: FloatArray, targets: int) -> FloatArray:
 
 
 def _loss(margin: FloatArray, rows: _Rows) -> float:
-    losses = gmlr_values(margin[:, : rows.comparisons.labels], None, rows.comparisons)
+    means = margin[:, : rows.comparisons.labels]
+    losses = gmlr_values(means, None, rows.comparisons, _profile(means, rows.few))
     return float(losses.sum() / max(rows.weight, 1e-12))
 
 
@@ -304,15 +378,25 @@ def _rows(
         share = np.ones(len(row)) if drawn is None else drawn.numpy().astype(np.float64)[ranker]
         weights = weights[row] * share / np.bincount(row, share, minlength=len(table))[row]
         table, orders = table[torch.from_numpy(row)], every.numpy()[row, ranker]
-    comparisons = compare_all(
-        orders,
-        supervision=method.supervision,
-        balance=method.balance,
-        weights=weights,
-        label_weights=[recipe.label_weights.get(label, 1.0) for label in labels],
-        order_weight=recipe.order_weight,
-    )
-    return _Rows(indicators(table, categories).numpy(), comparisons, float(weights.sum()))
+    ties = learns_ties(method)
+
+    def compared(some: slice) -> Comparisons:
+        return compare_all(
+            orders[some],
+            supervision=method.supervision,
+            balance=method.balance,
+            weights=weights[some],
+            label_weights=[recipe.label_weights.get(label, 1.0) for label in labels],
+            order_weight=recipe.order_weight,
+            ties=ties,
+        )
+
+    few = None
+    if ties:
+        some = slice(None, None, -(-len(orders) // _FEW))
+        few = _Few(np.arange(len(orders))[some], compared(some), _sizes(method, labels))
+    whole = compared(slice(None))
+    return _Rows(indicators(table, categories).numpy(), whole, float(weights.sum()), few)
 
 
 def _constant_means(comparisons: Comparisons) -> FloatArray:

@@ -136,6 +136,23 @@ def test_the_most_significant_labels_alone(url, table):
     assert httpx.post(f"{url}/predict", json=asked | {"top": 0}).status_code == 422
 
 
+def test_ties_are_told(tmp_path):
+    torch.manual_seed(0)
+    recipe = Recipe(method_settings={"ties": "learned"}, backbone="mlp")
+    model = Model(*build(recipe, len(LABELS), TABLE), LABELS, recipe, TABLE)
+    model.save(tmp_path / "model")
+    rows = rows_of(20)
+    with serving(tmp_path / "model") as url:
+        asked = {"rows": rows.tolist(), "readings": ["p_tie", "buckets"]}
+        instances = httpx.post(f"{url}/predict", json=asked).json()["instances"]
+    expected = model.predict(scaled(rows, TABLE))
+    assert any(" = " in one["order"] for one in instances)
+    assert [one["order"] for one in instances] == expected.orders
+    assert [one["buckets"] for one in instances] == expected.lists
+    found = np.array([one["p_tie"] for one in instances])
+    np.testing.assert_allclose(found, expected.p_tie, rtol=1e-4, atol=1e-6)
+
+
 def test_categories_dates_and_gaps(tmp_path):
     encoding = [
         {"kind": "number", "gaps": True},

@@ -13,7 +13,7 @@ __all__ = ["check_pairs", "cost", "pieces"]
 
 STEP = 50_000  # cost of one step, about 50 ms; see `cost`
 _CELLS = 4_000_000  # numbers per answer
-_MATRICES = ("p_rank", "p_above", "partial_order")
+_MATRICES = ("p_rank", "p_above", "p_tie", "partial_order")
 
 
 def check_pairs(
@@ -96,14 +96,15 @@ def _matrices(
 ) -> dict[str, Any]:
     """Readings with a number per pair of labels; with `top`, in the order in which the labels are given."""
     if top is None:
-        matrices = {name: getattr(found, name) for name in ("p_rank", "p_above") if name in readings}
+        matrices = {name: getattr(found, name) for name in ("p_rank", "p_above", "p_tie") if name in readings}
         if "partial_order" in readings and confidence is not None:
             matrices["partial_order"] = found.partial_order(confidence)
         return matrices
     if set(_MATRICES).isdisjoint(readings):
         return {}
-    above = found.top_pairs(top).p_above
-    both = {"p_above": above, "partial_order": above >= (confidence or 1.0)}
+    pairs = found.top_pairs(top)
+    above = pairs.p_above
+    both = {"p_above": above, "p_tie": pairs.p_tie, "partial_order": above >= (confidence or 1.0)}
     return {name: matrix for name, matrix in both.items() if name in readings}
 
 

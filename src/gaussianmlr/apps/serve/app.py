@@ -25,7 +25,7 @@ from gaussianmlr.model.model import Model
 
 __all__ = ["Limits", "serving_app"]
 
-More = Literal["buckets", "p_first", "expected_rank", "p_rank", "p_above", "partial_order"]
+More = Literal["buckets", "p_first", "expected_rank", "p_rank", "p_above", "p_tie", "partial_order"]
 Confidence = Annotated[
     float | None, Field(gt=0.5, lt=1, description="Adds the part of each order that is certain.")
 ]
@@ -196,7 +196,7 @@ def _about(model: Model) -> dict[str, Any]:
         "labels": list(model.labels),
         "inputs": shown_inputs(model.inputs),
         "takes": takes_of(model),
-        "calibration": None if model.calibration is None else vars(model.calibration),
+        "calibration": None if model.calibration is None else model.calibration.to_dict(),
         "guarantees": None if model.guarantees is None else {"rows": model.guarantees.rows},
         "metrics": model.about.get("metrics", {}),
     }
