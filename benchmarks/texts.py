@@ -9,9 +9,10 @@ after training on all training texts; a tenth of the training texts chooses the 
 One JSON line per encoder, method and part goes to results/texts/LANGUAGE.jsonl; lines that are there are not
 measured again. README.md beside them is made from these lines alone.
 
-"Anchors" are two labels that stand in every order between the grades: grade 3 > anchor 2.5 > grade 2 > anchor
-1.5 > grade 1. A model that also ranks them knows how strong an emotion is, not only which is stronger, and
-its expected grade is the sum of the probabilities of being above zero and above each anchor.
+"any" is tau-b over texts with an emotion, "positives" tau-b among true positives, r the mean over emotions of
+Pearson's r with the grades. "Anchors" are two labels that stand in every order between the grades: grade 3 >
+anchor 2.5 > grade 2 > anchor 1.5 > grade 1. A model that also ranks them knows how strong an emotion is, not only
+which is stronger; its expected grade is the sum of the probabilities of being above zero and above each anchor.
 """
 
 import argparse
@@ -111,7 +112,7 @@ def measured(
             above = above + ndtr((mu[:, :width] - mu[:, place : place + 1]) / spread)
         readings["expected grade"] = above
     found = metrics_of(scores, new.ranks, readings, wanted)
-    return found | {"cpu_seconds": round(spent, 1)}
+    return found | {"cpu_seconds": round(spent, 1), "epochs": model.recipe.epochs}
 
 
 def metrics_of(scores: Any, ranks: Any, readings: dict[str, Any], grades: Any) -> dict[str, Any]:
@@ -184,8 +185,8 @@ def readme() -> str:
 def table(groups: dict[tuple[str, str, str], list[dict[str, Any]]]) -> list[str]:
     """One line per encoder and method; means over folds, in percent but for r and seconds."""
     found = [
-        "| encoder | method | folds | tau-b | tau-b, any | positives | Hamming | F1 | r | r of | CPU s |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| encoder | method | epochs | parts | tau-b | any | positives | Hamming | F1 | r | r of | CPU s |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for (_, encoder, method), rows in sorted(groups.items(), key=lambda item: ENCODERS.index(item[0][1])):
 
@@ -195,7 +196,8 @@ def table(groups: dict[tuple[str, str, str], list[dict[str, Any]]]) -> list[str]
         each = {name: np.mean([row["pearson"][name] for row in rows]) for name in rows[0]["pearson"]}
         best = reading_of(each, encoder.endswith("anchors"))
         percent = ("tau_b", "tau_b_with_any", "positives_tau", "hamming_loss", "f1")
-        cells = [encoder, method, str(len(rows)), *(f"{100 * mean(name):.1f}" for name in percent)]
+        epochs = ", ".join(sorted({str(row.get("epochs", "-")) for row in rows}))
+        cells = [encoder, method, epochs, str(len(rows)), *(f"{100 * mean(name):.1f}" for name in percent)]
         cells += [f"{each[best]:.3f}", best, f"{mean('cpu_seconds'):.0f}"]
         found.append("| " + " | ".join(cells) + " |")
     return found
