@@ -63,8 +63,8 @@ def gmlr(*command):
 
 run = folder / "run"
 gmlr("train", folder, "--out", run, "--backbone", "fast", "--epochs", 20, "--set", "batch_size=16", "--quiet")
-gmlr("evaluate", run, folder, "--split", "test", "--quiet")
-gmlr("predict", run, folder / "1-0.png", folder / "0-9.png", "--out", folder / "new.csv", "--quiet")
+gmlr("evaluate", run, folder, "--split", "test")
+gmlr("predict", run, folder / "1-0.png", folder / "0-9.png", "--out", folder / "new.csv")
 
 # %%
 # What it says of two tiles.
