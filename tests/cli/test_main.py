@@ -31,6 +31,20 @@ def test_help_is_quick():
     assert min(seconds() for _ in range(3)) < 0.5
 
 
+def test_commands_end_without_looking_for_cycles():
+    """Among the objects of torch that takes seconds, which a signal to stop would wait for."""
+    code = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count()))\n"
+        "from gaussianmlr.cli.main import main\n"
+        "sys.argv = ['gmlr', 'methods']\n"
+        "main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout.splitlines()[-1]) > 1_000
+
+
 def test_methods():
     shown = gmlr("methods")
     assert shown.returncode == 0

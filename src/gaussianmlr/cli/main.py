@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from pathlib import Path
@@ -134,6 +136,8 @@ def main() -> None:
     """Run the command; a user's mistake is one message on standard error and exit code 2."""
     from gaussianmlr.errors import DataError
 
+    # The interpreter looks for cycles as it ends, which takes seconds among all objects of torch.
+    atexit.register(gc.freeze)
     try:
         app()
     except (DataError, OSError) as error:
