@@ -11,8 +11,9 @@ measured again. README.md beside them is made from these lines alone.
 
 "any" is tau-b over texts with an emotion, "positives" tau-b among true positives, r the mean over emotions of
 Pearson's r with the grades. "Anchors" are two labels that stand in every order between the grades: grade 3 >
-anchor 2.5 > grade 2 > anchor 1.5 > grade 1. A model that also ranks them knows how strong an emotion is, not only
-which is stronger; its expected grade is the sum of the probabilities of being above zero and above each anchor.
+anchor 2.5 > grade 2 > anchor 1.5 > grade 1. A model that also ranks them knows how strong an emotion is, not
+only which is stronger; its expected grade is the sum of the probabilities of being above zero and above each
+anchor.
 """
 
 import argparse

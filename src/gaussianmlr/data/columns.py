@@ -478,6 +478,6 @@ def parse_encoding(found: Iterable[Mapping[str, Any]] | None) -> Encoding | None
     Examples
     --------
     >>> parse_encoding([{"kind": "number", "gaps": True}])
-    (Column(kind='number', categories=(), frequent=(), other=False, parts=(), gaps=True),)
+    (Column(kind='number', categories=(), frequent=(), other=False, parts=(), gaps=True, text=None),)
     """
     return None if found is None else tuple(Column.from_dict(one) for one in found)
