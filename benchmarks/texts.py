@@ -9,11 +9,11 @@ after training on all training texts; a tenth of the training texts chooses the 
 One JSON line per encoder, method and part goes to results/texts/LANGUAGE.jsonl; lines that are there are not
 measured again. README.md beside them is made from these lines alone.
 
-"any" is tau-b over texts with an emotion, "positives" tau-b among true positives, r the mean over emotions of
-Pearson's r with the grades. "Anchors" are two labels that stand in every order between the grades: grade 3 >
-anchor 2.5 > grade 2 > anchor 1.5 > grade 1. A model that also ranks them knows how strong an emotion is, not
-only which is stronger; its expected grade is the sum of the probabilities of being above zero and above each
-anchor.
+"any" is tau-b over texts with an emotion, "positives" tau-b among true positives, r the mean over emotions
+of Pearson's r with the grades. "Anchors" are two labels that stand in every order between the grades: grade
+3 > anchor 2.5 > grade 2 > anchor 1.5 > grade 1. A model that also ranks them knows how strong an emotion
+is, not only which is stronger; its expected grade is the sum of the probabilities of being above zero and
+above each anchor.
 """
 
 import argparse
