@@ -142,9 +142,9 @@ def test_ties_are_told(tmp_path):
     model = Model(*build(recipe, len(LABELS), TABLE), LABELS, recipe, TABLE)
     model.save(tmp_path / "model")
     rows = rows_of(20)
-    with serving(tmp_path / "model") as url:
+    with serving(tmp_path / "model") as server:
         asked = {"rows": rows.tolist(), "readings": ["p_tie", "buckets"]}
-        instances = httpx.post(f"{url}/predict", json=asked).json()["instances"]
+        instances = httpx.post(f"{server.url}/predict", json=asked).json()["instances"]
     expected = model.predict(scaled(rows, TABLE))
     assert any(" = " in one["order"] for one in instances)
     assert [one["order"] for one in instances] == expected.orders
