@@ -322,7 +322,7 @@ def test_what_the_server_says_of_itself(url, table):
         named = described["components"]["schemas"][body["$ref"].rpartition("/")[2]]
         assert list(named["properties"]) == ["error"]
     root = httpx.get(f"{url}/").json()
-    assert root["POST /predict"] == "Predict rows, or images as base64"
+    assert root["POST /predict"] == "Predict rows, texts, or images as base64"
 
     def counted():
         lines = httpx.get(f"{url}/metrics").text.splitlines()
