@@ -71,6 +71,6 @@ gmlr("predict", run, folder / "1-0.png", folder / "0-9.png", "--out", folder / "
 found = pd.read_csv(folder / "new.csv")
 fig, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
 for ax, (_, row) in zip(axes, found.iterrows()):
-    ax.imshow(Image.open(folder / Path(row.iloc[0]).name))
-    ax.set_title(row["ranking"], fontsize=9)
+    ax.imshow(Image.open(folder / Path(row["name"]).name))
+    ax.set_title(row["order"], fontsize=9)
     ax.set_axis_off()

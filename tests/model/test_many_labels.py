@@ -27,7 +27,8 @@ def drawn(count, width, seed=0):
 
 def test_pairs_of_the_top_are_those_of_all():
     found, _ = drawn(5, 30)
-    places, above = found.top_pairs(7)
+    places, above, ties = found.top_pairs(7)
+    assert not ties.any()  # without a threshold of indifference
     for row in range(5):
         best = sorted(range(30), key=lambda k: -found.scores[row, k])[:7]
         assert places[row].tolist() == best
@@ -116,7 +117,8 @@ def test_calibration_compares_every_ordered_pair_once():
                 if truth[row, u] > truth[row, v] >= 0:
                     margins.append((mu[row, u] - mu[row, v]) / torch.hypot(sigma[row, u], sigma[row, v]))
                     instances.append(row)
-    side = _pair_margins(mu, sigma, torch.tensor(truth))
+    side, tied = _pair_margins(mu, sigma, None, torch.tensor(truth))
+    assert not len(tied.instances)
     assert side.instances.tolist() == instances
     np.testing.assert_allclose(side.margins, margins, rtol=1e-14)
     reading = Reading(mu, torch.tensor(found.p_relevant), mu, sigma)

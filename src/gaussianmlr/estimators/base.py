@@ -280,7 +280,7 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
 
 def _as_frame(X: Any) -> Any:
     """Texts in a row, a list or a Series, as a frame with the column "text"; anything else as it is."""
-    if isinstance(X, str) or np.ndim(X) != 1 or not len(X):
+    if not isinstance(X, list | tuple) and len(getattr(X, "shape", ())) != 1:
         return X
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     if not any(isinstance(one, str) for one in values):

@@ -311,7 +311,8 @@ class MultiLabelRanker(BaseRanker):
 
     @property
     def _has_texts(self) -> bool:
-        return any(one.text is not None for one in self._cells.columns or ())
+        cells: Matrix | None = getattr(self, "_cells", None)
+        return cells is not None and any(one.text is not None for one in cells.columns or ())
 
     def _exact_model(self) -> Model:
         """The model in double precision, in which a row's reading does not depend on its batch.
@@ -419,7 +420,7 @@ class MultiLabelRanker(BaseRanker):
             given = ranked_rows(validation.inputs, inputs, validation.ranks)
         weights = None if data.weights is None else data.weights / data.weights.mean()
         members = []
-        self._hold_ties = hold_ties(data.ranks)
+        self._hold_ties = hold_ties(one_order(data.ranks) if self.rankers == "aggregate" else data.ranks)
         for number, seed in enumerate(seeds):
             kept, chosen = np.arange(len(data.ranks)), given
             if given is None:

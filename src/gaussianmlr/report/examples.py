@@ -112,10 +112,10 @@ def _shown(evidence: Evidence, place: int) -> Data:
     try:
         pixels = _pixels(data, place)
     except DataError as error:  # removed after it was measured
-        return {"features": None, "src": None, "caption": str(error)}
+        return {"features": None, "src": None, "text": None, "caption": str(error)}
     kind = "jpeg" if isinstance(data, RankedData) else "png"  # photographs as JPEG; drawings stay sharp
     src = f"data:image/{kind};base64,{_encoded(pixels, kind)}"
-    return {"features": None, "src": src, "size": pixels.shape[1::-1]}
+    return {"features": None, "src": src, "text": None, "size": pixels.shape[1::-1]}
 
 
 def _pixels(data: Any, place: int) -> Any:
@@ -153,7 +153,7 @@ def _features(evidence: Evidence, data: RankedData, place: int) -> Data:
         chosen = np.sort(np.argsort(-_unusual(evidence, data, place), kind="stable")[:_FEATURES])
         caption = f"The {_FEATURES} most unusual of {len(values)} features"
     rows = [(names[place], _cell(float(values[place]), held[place])) for place in chosen.tolist()]
-    return {"features": rows, "caption": caption}
+    return {"features": rows, "text": None, "caption": caption}
 
 
 def _cell(value: float, column: Column) -> str:

@@ -140,11 +140,13 @@ def test_ties_are_told(tmp_path):
     torch.manual_seed(0)
     recipe = Recipe(method_settings={"ties": "learned"}, backbone="mlp")
     model = Model(*build(recipe, len(LABELS), TABLE), LABELS, recipe, TABLE)
+    with torch.no_grad():
+        model.network.head.layers["tau"].values.add_(0.3)  # a threshold of about three
     model.save(tmp_path / "model")
     rows = rows_of(20)
-    with serving(tmp_path / "model") as url:
+    with serving(tmp_path / "model") as server:
         asked = {"rows": rows.tolist(), "readings": ["p_tie", "buckets"]}
-        instances = httpx.post(f"{url}/predict", json=asked).json()["instances"]
+        instances = httpx.post(f"{server.url}/predict", json=asked).json()["instances"]
     expected = model.predict(scaled(rows, TABLE))
     assert any(" = " in one["order"] for one in instances)
     assert [one["order"] for one in instances] == expected.orders
@@ -320,7 +322,7 @@ def test_what_the_server_says_of_itself(url, table):
         named = described["components"]["schemas"][body["$ref"].rpartition("/")[2]]
         assert list(named["properties"]) == ["error"]
     root = httpx.get(f"{url}/").json()
-    assert root["POST /predict"] == "Predict rows, or images as base64"
+    assert root["POST /predict"] == "Predict rows, texts, or images as base64"
 
     def counted():
         lines = httpx.get(f"{url}/metrics").text.splitlines()

@@ -1,5 +1,6 @@
 """The base of all pages, by real requests to a real process."""
 
+import re
 import signal
 import socket
 import threading
@@ -137,7 +138,10 @@ def test_errors_name_the_problem_and_hide_the_rest(url):
     assert surprise.status_code == 500
     assert "secret" not in surprise.text
     assert httpx.get(f"{url}/nowhere").json() == {"error": "Not Found"}
-    assert httpx.get(f"{url}/docs").status_code == 404
+    assert httpx.get(f"{url}/redoc").status_code == 404
+    described = httpx.get(f"{url}/docs")
+    assert described.status_code == 200
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", described.text)  # offline, too
 
 
 @pytest.mark.parametrize("value", [r'"\ud800"', str(2**63), "1" + "0" * 400])
