@@ -307,7 +307,7 @@ def test_two_processes_train_as_one_does(tmp_path):
     for devices in (1, 2):
         out = tmp_path / f"run{devices}"
         scale = ("--accelerator", "cpu", "--devices", devices)
-        quick = ("--epochs", 4, "--set", "batch_size=10", "--set", "rate=0.003")
+        quick = ("--model", "network", "--epochs", 4, "--set", "batch_size=10", "--set", "rate=0.003")
         done = gmlr("train", tmp_path / "table.csv", "--out", out, *quick, *scale, "--json")
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("epoch   4") == 1  # one process speaks
