@@ -2,28 +2,45 @@
 
 A table is a matrix with one number per column: numbers as they are, NaN for a gap, 0 or 1 for a boolean, days
 since 1970-01-01 for a date, and for a category or a text its place in a list. A model codes a text by its
-tokens, in several columns.
+tokens, in several columns. Single cells are in `coding`, what a network makes of them in `channels`, and what
+no training row had in `unseen`; their names are importable from here.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from itertools import accumulate, pairwise
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gaussianmlr.data.cells import EXPECTED, READ, Kind, is_gap, text_of
+from gaussianmlr.data.cells import EXPECTED, text_of
+from gaussianmlr.data.channels import Slot, channels_of, slots
+from gaussianmlr.data.coding import (
+    Column,
+    Encoding,
+    code_cell,
+    codes_of,
+    parse_encoding,
+    place_of,
+    show_cell,
+    spans,
+    texts_at,
+)
+from gaussianmlr.data.dates import PARTS, part_of
 from gaussianmlr.data.tokens import TextCode, default_encoder, fit_text, tokens_of
-from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.data.unseen import Unseen, count_unseen, unseen, unseen_lines
+from gaussianmlr.errors import DataError
 
 __all__ = [
+    "LONGEST_CATEGORY",
+    "MOST_CATEGORIES",
+    "PARTS",
     "Column",
     "Encoding",
+    "FloatArray",
+    "Slot",
+    "Unseen",
     "channels_of",
     "code_cell",
     "codes_of",
@@ -40,187 +57,10 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-Part = Literal["days", "day of year", "weekday", "hour"]
-PARTS: tuple[Part, ...] = ("days", "day of year", "weekday", "hour")
 MOST_CATEGORIES = 10_000  # of a column
 LONGEST_CATEGORY = 1_000  # characters
 _FREQUENT = 64  # categories with an input of their own in a network
 _FEWEST = 2  # rows of a category that is kept
-
-
-@dataclass(frozen=True)
-class Column:
-    """What a column holds, and how a model codes it.
-
-    Parameters
-    ----------
-    kind : {"number", "boolean", "category", "date", "text"}
-        What the cells are.
-    categories : tuple of str
-        Sorted texts; a cell is coded by its place among them, any other text by their number.
-    frequent : tuple of int
-        Places of the categories with an input of their own in a network; all of them if empty.
-    other : bool
-        Whether training rows had categories that are not listed, being rare.
-    parts : tuple of str
-        Of a date: the numbers made of it.
-    gaps : bool
-        Whether training rows had gaps.
-    text : TextCode, optional
-        How a model codes a text.
-
-    Examples
-    --------
-    >>> Column("category", ("blue", "red"), gaps=True).to_dict()
-    {'kind': 'category', 'categories': ['blue', 'red'], 'gaps': True}
-    """
-
-    kind: Kind = "number"
-    categories: tuple[str, ...] = ()
-    frequent: tuple[int, ...] = ()
-    other: bool = False
-    parts: tuple[Part, ...] = ()
-    gaps: bool = False
-    text: TextCode | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON types, without what is not said."""
-        found = {"kind": self.kind} | {
-            field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name)
-        }
-        if self.text is not None:
-            found["text"] = self.text.to_dict()
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Column:
-        """From what `to_dict` gave."""
-        parts: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
-        }
-        if "text" in parts:
-            parts["text"] = TextCode.from_dict(parts["text"])
-        return cls(**parts)
-
-    @property
-    def width(self) -> int:
-        """Number of channels of a model that it becomes."""
-        return len(self.parts) if self.kind == "date" else self.codes
-
-    @property
-    def codes(self) -> int:
-        """Number of columns of a coded matrix: one per token of a text, else one."""
-        return 1 if self.text is None else self.text.tokens
-
-    @property
-    def shown(self) -> str:
-        """Kind and categories, for people.
-
-        Examples
-        --------
-        >>> Column("category", ("blue", "red"), other=True).shown
-        'category of 2: blue, red, and rare ones'
-        """
-        text: str = self.kind
-        if self.kind == "category":
-            named = ", ".join(shorten(one, 30).strip("'\"") for one in self.categories[:5])
-            more = ", ..." if len(self.categories) > 5 else ""
-            rare = ", and rare ones" if self.other else ""
-            text = f"category of {len(self.categories)}: {named}{more}{rare}"
-        elif self.text is not None:
-            text = self.text.shown
-        elif self.parts:
-            text = f"date as {', '.join(self.parts)}"
-        return text + ("; may be empty" if self.gaps else "")
-
-
-Encoding = tuple[Column, ...]
-
-
-def code_cell(value: Any, column: Column) -> float:
-    """The number that stands for a cell; NaN for a gap.
-
-    Raises
-    ------
-    DataError
-        With what was expected, if the cell does not fit the column.
-
-    Examples
-    --------
-    >>> colour = Column("category", ("blue", "red"))
-    >>> [code_cell(value, colour) for value in ("red", "green", None)]
-    [1.0, 2.0, nan]
-    """
-    if is_gap(value):
-        return float("nan")
-    try:
-        if column.kind == "category":
-            return float(_place(text_of(value), column.categories))
-        return READ[column.kind](value)
-    except (TypeError, ValueError):
-        raise DataError(f"{shorten(value)}; expected {EXPECTED[column.kind]}") from None
-
-
-def codes_of(value: Any, column: Column) -> list[float]:
-    """The numbers that stand for a cell: the tokens of a text, else what `code_cell` gives.
-
-    Examples
-    --------
-    >>> codes_of("so so", Column("text", text=TextCode("text:tfidf", 3, "so", (1.0,))))
-    [1.0, 1.0, 0.0]
-    """
-    if column.text is None:
-        return [code_cell(value, column)]
-    try:
-        text = "" if is_gap(value) else text_of(value)
-    except TypeError:
-        raise DataError(f"{shorten(value)}; expected {EXPECTED[column.kind]}") from None
-    return [float(token) for token in tokens_of(text, column.text)]
-
-
-def spans(encoding: Encoding) -> list[slice]:
-    """The columns of a coded matrix that belong to each column of a table.
-
-    Examples
-    --------
-    >>> spans((Column(), Column("text", text=TextCode("text:tfidf", 3, "so", (1.0,)))))
-    [slice(0, 1, None), slice(1, 4, None)]
-    """
-    ends = list(accumulate((one.codes for one in encoding), initial=0))
-    return [slice(*both) for both in pairwise(ends)]
-
-
-def texts_at(column: Column, values: FloatArray) -> list[str]:
-    """The texts of a column as it was read, an empty one for a gap."""
-    return ["" if code != code else column.categories[int(code)] for code in values.tolist()]
-
-
-def _place(text: str, categories: tuple[str, ...]) -> int:
-    """The place of a text in a sorted list, or its length."""
-    place = bisect_left(categories, text)
-    return place if place < len(categories) and categories[place] == text else len(categories)
-
-
-def show_cell(number: float, column: Column) -> str:
-    """A coded cell, for people.
-
-    Examples
-    --------
-    >>> show_cell(0.0, Column("category", ("blue", "red"))), show_cell(365.5, Column("date"))
-    ('blue', '1971-01-01 12:00:00')
-    >>> show_cell(float("nan"), Column()), show_cell(1234567.0, Column()), show_cell(1.0, Column("boolean"))
-    ('(empty)', '1.235e+06', 'true')
-    """
-    if number != number:
-        return "(empty)"
-    if column.kind in ("category", "text"):
-        return column.categories[int(number)] if number < len(column.categories) else "(other)"
-    if column.kind == "date":
-        moment = np.datetime64(0, "s") + np.timedelta64(round(number * 86_400), "s")
-        return str(moment).replace("T", " ").removesuffix(" 00:00:00")
-    if column.kind == "boolean":
-        return "true" if number else "false"
-    return f"{number:.4g}"
 
 
 def fit_columns(
@@ -276,7 +116,7 @@ def _fitted(values: FloatArray, column: Column, gaps: bool, code: TextCode | Non
     if column.kind == "category":
         return _fitted_categories(held, column, gaps)
     if column.kind == "date":
-        parts = [part for part in PARTS if part == "days" or len(np.unique(_part(held, part))) > 1]
+        parts = [part for part in PARTS if part == "days" or len(np.unique(part_of(held, part))) > 1]
         return Column("date", parts=tuple(parts), gaps=gaps)
     return Column(column.kind, gaps=gaps)
 
@@ -324,7 +164,7 @@ def _recoded(codes: FloatArray, old: Column, new: Column, name: str) -> FloatArr
     if new.text is not None:
         return _tokens(codes[:, 0], old, new.text, name)
     if old.kind == new.kind == "category":
-        lookup = [float(_place(text, new.categories)) for text in old.categories]
+        lookup = [float(place_of(text, new.categories)) for text in old.categories]
         lookup.append(float(len(new.categories)))
     elif new.kind == "category" and old.kind not in ("date", "text"):
         return np.array([[code_cell(value, new)] for value in codes[:, 0].tolist()])
@@ -351,133 +191,3 @@ def _tokens(codes: FloatArray, column: Column, text: TextCode, name: str) -> Flo
     known = np.array([tokens_of(one, text) for one in [*texts, ""]], dtype=np.float64)
     found: FloatArray = known[np.where(np.isnan(codes), len(texts), codes).astype(np.intp)]
     return found
-
-
-def channels_of(features: Any, encoding: Encoding | None) -> FloatArray:
-    """Rows with one column per channel of a model: dates become their parts.
-
-    Examples
-    --------
-    >>> channels_of(np.array([[0.75]]), (Column("date", parts=("days", "weekday", "hour")),)).tolist()
-    [[0.75, 3.0, 18.0]]
-    """
-    matrix = np.asarray(features, dtype=np.float64)
-    if encoding is None or not any(one.kind == "date" for one in encoding):
-        return matrix
-    found = [
-        _part(matrix[:, span], part) if one.kind == "date" else matrix[:, span]
-        for span, one in zip(spans(encoding), encoding)
-        for part in (one.parts if one.kind == "date" else PARTS[:1])
-    ]
-    return np.concatenate(found, axis=1)
-
-
-def _part(days: FloatArray, part: Part) -> FloatArray:
-    """A part of dates given as days since 1970-01-01, a Thursday."""
-    whole = np.floor(days)
-    if part == "weekday":
-        return (whole + 3) % 7
-    if part == "hour":
-        return np.round(24 * (days - whole), 6)
-    if part == "day of year":
-        dates = np.where(np.isnan(whole), 0, whole).astype("datetime64[D]")
-        numbers = (dates - dates.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.float64) + 1
-        return np.where(np.isnan(whole), np.nan, numbers)
-    return days
-
-
-class Slot(NamedTuple):
-    """How a network takes one channel: as a number, or one input per category."""
-
-    inputs: tuple[int, ...] | None  # per code the input that it turns on, -1 for none; None for a number
-    gaps: bool  # whether a gap turns on an input of its own
-
-
-def slots(encoding: Encoding) -> list[Slot]:
-    """How a network takes each channel of an encoding.
-
-    Examples
-    --------
-    >>> slots((Column(gaps=True), Column("category", ("a", "b"), other=True)))
-    [Slot(inputs=None, gaps=True), Slot(inputs=(0, 1, 2), gaps=False)]
-    """
-    found = []
-    for column in encoding:
-        if column.kind == "category":
-            found.append(Slot(_inputs(column), column.gaps))
-            continue
-        found.append(Slot(None, column.gaps))
-        found += [Slot(None, False)] * (column.width - 1)  # one input says that a date is missing
-    return found
-
-
-def _inputs(column: Column) -> tuple[int, ...]:
-    count = len(column.categories)
-    frequent = column.frequent or tuple(range(count))
-    other = len(frequent) if column.other or len(frequent) < count else -1
-    places = np.full(count + 1, other)
-    places[list(frequent)] = np.arange(len(frequent))
-    return tuple(places.tolist())
-
-
-Unseen = Counter[tuple[str, str]]  # cells per column and meaning
-
-
-def unseen(number: float, column: Column) -> str:
-    """What a coded cell means that no training row had, or nothing.
-
-    Examples
-    --------
-    >>> unseen(float("nan"), Column())
-    'a gap counts as the mean, since the training rows had none'
-    """
-    if number != number:
-        if column.gaps:
-            return ""
-        meaning = "has no effect" if column.kind == "category" else "counts as the mean"
-        return f"a gap {meaning}, since the training rows had none"
-    if column.kind == "category" and number == len(column.categories):
-        return "a category that training rows had rarely or never"
-    return ""
-
-
-def count_unseen(features: Any, encoding: Encoding | None, names: Sequence[str]) -> Unseen:
-    r"""Cells of recoded rows that no training row had, counted per column.
-
-    Examples
-    --------
-    >>> columns = (Column(), Column("category", ("a", "b")))
-    >>> rows = np.array([[np.nan, 2.0], [1.0, 2.0]])
-    >>> print("\n".join(unseen_lines(count_unseen(rows, columns, ["age", "city"]))))
-    column 'age': a gap counts as the mean, since the training rows had none (1 row)
-    column 'city': a category that training rows had rarely or never (2 rows)
-    """
-    matrix = np.asarray(features)
-    known = encoding or (Column(),) * matrix.shape[1]
-    found: Unseen = Counter()
-    for span, column, name in zip(spans(known), known, names):
-        if column.kind == "text":
-            continue
-        codes = matrix[:, span.start]
-        for number in (np.nan, float(len(column.categories))):
-            held = np.isnan(codes) if number != number else codes == number
-            if (message := unseen(number, column)) and held.any():
-                found[name, message] = int(held.sum())
-    return found
-
-
-def unseen_lines(found: Unseen) -> list[str]:
-    """The counts, in words."""
-    rows = {key: f"{count:,} row{'' if count == 1 else 's'}" for key, count in found.items()}
-    return [f"column {name!r}: {message} ({rows[name, message]})" for name, message in found]
-
-
-def parse_encoding(found: Iterable[Mapping[str, Any]] | None) -> Encoding | None:
-    """An encoding from the config of a model.
-
-    Examples
-    --------
-    >>> parse_encoding([{"kind": "number", "gaps": True}])
-    (Column(kind='number', categories=(), frequent=(), other=False, parts=(), gaps=True, text=None),)
-    """
-    return None if found is None else tuple(Column.from_dict(one) for one in found)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
-from weakref import WeakKeyDictionary
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,48 +15,33 @@ from sklearn.utils.validation import check_is_fitted
 from gaussianmlr._moved import moved_name
 from gaussianmlr._utils.threads import asked_threads
 from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
-from gaussianmlr.data.loading import RankedSet, ranked_rows
+from gaussianmlr.data.loading import ranked_rows
 from gaussianmlr.data.matrices import Matrix
 from gaussianmlr.data.splits import rolling_hold_out
 from gaussianmlr.data.tokens import default_encoder, encoder_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs, column_names, parted
+from gaussianmlr.estimators.members import Member, in_double, joined
 from gaussianmlr.estimators.random_state import generators_kept
-from gaussianmlr.estimators.sizes import batch_for, epochs_for, rate_for
+from gaussianmlr.estimators.sizes import batch_for, check_count, check_share, epochs_for, rate_for
 from gaussianmlr.estimators.targets import FloatArray, one_order, read_truth, refuse_unknown
 from gaussianmlr.methods import Reading
-from gaussianmlr.methods.ties import learns_ties
 from gaussianmlr.model.guarantees import refuse_many_labels
-from gaussianmlr.model.model import Model, join, load
-from gaussianmlr.model.network import has_texts
+from gaussianmlr.model.model import Model, load
 from gaussianmlr.model.prediction import Prediction, Scale
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.orders.sparse import SparseRanks
 from gaussianmlr.training.choice import Kind
-from gaussianmlr.training.finish import measure_and_calibrate
 from gaussianmlr.training.fit import fit
-from gaussianmlr.training.ties import hold_ties, without_ties
+from gaussianmlr.training.ties import hold_ties
 from gaussianmlr.training.trees import fit_trees
 
 __all__ = ["MultiLabelRanker"]
 
 _ONE_AT_A_TIME = threading.Lock()  # torch has one generator per process, shared by all threads
-_EXACT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # networks in double precision, made once
 _READ_AT_ONCE = 1024
 # Members can only be averaged in a common gauge; for few rows, all comparisons have the same weight.
 _DEFAULTS: dict[str, dict[str, Any]] = {"gmlr": {"gauge": "canonical", "balance": "comparisons"}}
-
-
-class _Member(NamedTuple):
-    """A model of an ensemble, and the rows that it was chosen and calibrated on."""
-
-    model: Model
-    held: RankedSet | None
-
-    @property
-    def gained(self) -> bool:
-        """Whether it is known what its ties gain."""
-        return "ties" in self.model.about
 
 
 class MultiLabelRanker(BaseRanker):
@@ -296,7 +278,7 @@ class MultiLabelRanker(BaseRanker):
         return cls(model.method.name, supervision=model.method.supervision)
 
     def _read(self, X: Any) -> Reading:
-        model = self._exact_model()
+        model = in_double(self.model_)
         with asked_threads(getattr(self, "threads", None)):  # pickles of earlier versions have none
             return Reading.join(
                 [
@@ -314,31 +296,13 @@ class MultiLabelRanker(BaseRanker):
         cells: Matrix | None = getattr(self, "_cells", None)
         return cells is not None and any(one.text is not None for one in cells.columns or ())
 
-    def _exact_model(self) -> Model:
-        """The model in double precision, in which a row's reading does not depend on its batch.
-
-        Models of texts keep their precision: they are large, and rows agree to six digits.
-        """
-        if has_texts(self.model_.inputs):
-            return self.model_
-        network = self.model_.network
-        if network not in _EXACT:
-            _EXACT[network] = copy.deepcopy(network).double()
-        return replace(self.model_, network=_EXACT[network])
-
     def _prediction_of(self, reading: Reading, names: tuple[Any, ...]) -> Prediction:
         return self.model_.prediction_of(reading, names)
 
     def _check_numbers(self) -> None:
         for name in ("hidden", "n_members", "epochs", "batch_size"):
-            value = getattr(self, name)
-            if value is None and name in ("epochs", "batch_size"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise DataError(f"{name} is {value!r}; expected a whole number from 1 up")
-        share = self.validation_fraction
-        if not isinstance(share, int | float | np.number) or not 0 <= share < 1:
-            raise DataError(f"validation_fraction is {share!r}; expected a share below 1")
+            check_count(name, getattr(self, name), optional=name in ("epochs", "batch_size"))
+        check_share("validation_fraction", self.validation_fraction)
         if "conformal" in (self.recipe or {}):  # each member would hold out other rows
             raise DataError("conformal is a parameter of the estimator; remove it from recipe")
 
@@ -398,26 +362,14 @@ class MultiLabelRanker(BaseRanker):
         found = (self.method_settings or {}).get("ties")
         return None if found is None else str(found)
 
-    def _joined(self, kinds: list[list[_Member]]) -> Model:
-        """The mean of members; of those that were asked to choose, without ties that have gained nothing."""
-        known = [one.model.about["ties"]["gain"] for members in kinds for one in members if one.gained]
-        if self._asked_ties == "auto" and known and np.mean(known) <= 0:
-            for one in (one for members in kinds for one in members):
-                without_ties(one.model)
-                if one.held is not None:
-                    measure_and_calibrate(one.model, one.held)
-        model = join([join([one.model for one in members]) for members in kinds])
-        if known and learns_ties(model.method):
-            model.about["ties"] = {"gain": float(np.mean(known)), "members": len(known)}
-        return model
+    def _joined(self, kinds: list[list[Member]]) -> Model:
+        return joined(kinds, without_useless_ties=self._asked_ties == "auto")
 
     def _fit_kind(
         self, kind: Kind, data: Training, validation: Training | None, inputs: Inputs, seeds: list[int]
-    ) -> list[_Member]:
+    ) -> list[Member]:
         """Networks or boosted trees, each with other rows held out."""
-        given = None
-        if validation is not None:
-            given = ranked_rows(validation.inputs, inputs, validation.ranks)
+        given = None if validation is None else ranked_rows(validation.inputs, inputs, validation.ranks)
         weights = None if data.weights is None else data.weights / data.weights.mean()
         members = []
         self._hold_ties = hold_ties(one_order(data.ranks) if self.rankers == "aggregate" else data.ranks)
@@ -440,7 +392,7 @@ class MultiLabelRanker(BaseRanker):
                 )
                 model = found.model
                 self.history_.append(found.result.history)
-            members.append(_Member(model, chosen))
+            members.append(Member(model, chosen))
         return members
 
 

@@ -1,10 +1,15 @@
-"""Sizes of batches, numbers of epochs and learning rates that suit the number of rows."""
+"""Sizes of batches, numbers of epochs and learning rates that suit the number of rows, and their limits."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-__all__ = ["batch_for", "epochs_for", "rate_for"]
+import numpy as np
+
+from gaussianmlr.errors import DataError
+
+__all__ = ["batch_for", "check_count", "check_share", "epochs_for", "rate_for"]
 
 _EPOCHS = (20, 100)  # minimum and maximum number of epochs for few rows
 _STEPS = (300, 3_000)  # steps to reach with more epochs, and steps not to exceed
@@ -49,3 +54,25 @@ def rate_for(rows: int) -> float:
     (0.003, 0.001)
     """
     return _RATES[rows >= _FEW_ROWS]
+
+
+def check_count(name: str, value: Any, *, optional: bool = False) -> None:
+    """Refuse a parameter that is no whole number from 1 up; None is fine where it is optional.
+
+    Examples
+    --------
+    >>> check_count("hidden", 0)
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: hidden is 0; expected a whole number from 1 up
+    """
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise DataError(f"{name} is {value!r}; expected a whole number from 1 up")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse a parameter that is no share of the rows, from 0 to below 1."""
+    if not isinstance(value, int | float | np.number) or not 0 <= value < 1:
+        raise DataError(f"{name} is {value!r}; expected a share below 1")

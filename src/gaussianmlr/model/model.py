@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,31 +10,27 @@ from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from gaussianmlr._utils import trust
 from gaussianmlr._utils.bounded import is_folder
 from gaussianmlr._utils.files import aside, write_text
 from gaussianmlr._utils.leftovers import sweep
-from gaussianmlr._utils.provenance import versions
-from gaussianmlr._utils.strict_json import read_json
 from gaussianmlr._utils.threads import threads_for
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import as_input, as_tensor
 from gaussianmlr.errors import DataError
-from gaussianmlr.methods import Method, Reading, make
+from gaussianmlr.methods import Method, Reading
 from gaussianmlr.methods import register as register_method
 from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.card import model_card
-from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
+from gaussianmlr.model.files import read_network, write_files
 from gaussianmlr.model.guarantees import Conformal, temperatures_of
 from gaussianmlr.model.network import build, built_of
 from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.scale import JndScale, mean_scale
-from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, digest_of, read_config
-from gaussianmlr.model.trees import read_trees, write_trees
+from gaussianmlr.model.schema import read_config
 from gaussianmlr.nn.ensembles import members_of, one_of, parts_of, put_together
 from gaussianmlr.nn.network import Ensemble, Network
 from gaussianmlr.nn.trees import Trees
@@ -46,7 +40,7 @@ from gaussianmlr.orders.reading import IntArray
 
 __all__ = ["Model", "build", "join", "load", "read_config"]
 
-_WEIGHTS, _CARD = "model.safetensors", "README.md"
+_CARD = "README.md"
 
 
 @dataclass
@@ -216,39 +210,12 @@ class Model:
         try:
             with aside(final, replace=overwrite) as part:
                 part.mkdir()
-                self._write(part)
+                write_files(self, part)
                 write_text(part / _CARD, self.card(data=data, use=use))
         except (OSError, SafetensorError) as error:  # the latter if the disk is full
             reason = getattr(error, "strerror", None) or error
             raise DataError(f"cannot write the model to {final}: {reason}") from None
         return final
-
-    def _write(self, folder: Path) -> None:
-        state = self.network.state_dict()
-        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-        save_file(weights, folder / _WEIGHTS)
-        networks, trees = parts_of(self.network)
-        config = {
-            "format": FORMAT,
-            "format_version": 1 if trees is None else FORMAT_VERSION,  # networks are read by older versions
-            "weights_sha256": sha256(folder / _WEIGHTS),
-            "method": self.method.name,
-            "labels": list(self.labels),
-            "members": len(networks),
-            **({} if trees is None else {"trees_sha256": write_trees(trees, folder)}),
-            "inputs": self.inputs,
-            "recipe": self.recipe.to_dict(),
-            "calibration": None if self.calibration is None else self.calibration.to_dict(),
-            **({} if self.jnd is None else {"jnd": vars(self.jnd)}),
-            "about": self.about,
-            "versions": versions(),
-        }
-        if self.conformal is not None:
-            config["conformal"] = self.conformal.to_dict()
-        for _ in range(2):  # the second time with the checksum of the first
-            write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-            config = read_json(folder / CONFIG)
-            config["config_sha256"] = digest_of(config)
 
     def card(self, *, data: str = "", use: str = "") -> str:
         """The model card, as Markdown, see `model.card.model_card`."""
@@ -357,39 +324,15 @@ def load(
             register_method(one)
     folder = Path(path)
     config = read_config(folder)
-    file = folder / CONFIG
     recipe = Recipe.from_dict(config["recipe"])
-    offline = checked_recipe(recipe, file, own=backbone is not None)
-    sizes = sizes_of(folder / _WEIGHTS, config["weights_sha256"])
-    labels, inputs, members = tuple(config["labels"]), config["inputs"], config["members"]
-    if members != 1 and backbone is not None:
-        raise DataError("a backbone of your own fits one network, but this model has several, or none")
-    trees = read_trees(folder, config["trees_sha256"], len(labels), inputs)
-    try:
-        with bounded(*sizes):
-            made = [build(offline, len(labels), inputs, backbone)[0] for _ in range(members)]
-        method = make(offline.method, **offline.method_settings)
-        for one, output in itertools.product(trees, method.outputs):
-            if output.name == "tau":  # a weight, which is loaded next
-                one.tau = torch.zeros(output.size(len(labels)))
-        network = put_together([*made, *trees])
-        network.load_state_dict(load_file(folder / _WEIGHTS))
-    except DataError as error:
-        raise DataError(f"{file}: {error}") from None
-    except (RuntimeError, SafetensorError) as error:
-        first = str(error).splitlines()[0]
-        raise DataError(f"the weights in {folder} do not fit its config: {first}") from None
-    except Exception as error:  # settings of the right type that no network can be built with
-        raise DataError(f"no network can be built from {file}: {error}") from error
-    if method.name != config["method"]:
-        raise DataError(f"{file} was changed: method is {config['method']!r}, not {method.name!r}")
-    network.eval()
+    network, method = read_network(folder, config, recipe, backbone)
     temperatures = config["calibration"]
     about = {**config["about"], "versions": config["versions"]}
     calibration = None if temperatures is None else Calibration(**temperatures)
     jnd = JndScale(**config["jnd"]) if config["jnd"] else None
     scores = config["conformal"]
     conformal = None if scores is None else Conformal.from_dict(scores)
+    labels, inputs = tuple(config["labels"]), config["inputs"]
     return Model(network, method, labels, recipe, inputs, about, calibration, jnd, conformal)
 
 

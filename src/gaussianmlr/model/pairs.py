@@ -14,7 +14,8 @@ from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders.partial import partial_text
 
 if TYPE_CHECKING:
-    from gaussianmlr.model.prediction import Prediction, Significances
+    from gaussianmlr.model.parts import Significances
+    from gaussianmlr.model.prediction import Prediction
 
 __all__ = ["TopPairs", "partial_texts", "refuse_pairs", "top_pairs", "top_places"]
 

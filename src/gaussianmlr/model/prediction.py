@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from gaussianmlr import normal
-from gaussianmlr._utils.arrays import BoolArray, FloatArray, array, beside, fixed, matrix, refuse
+from gaussianmlr._utils.arrays import BoolArray, FloatArray, array, fixed
 from gaussianmlr._utils.strict_json import dumps
-from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.errors import DataError
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.model import display
 from gaussianmlr.model.guarantees import Conformal, Guaranteed
 from gaussianmlr.model.pairs import TopPairs, partial_texts, refuse_pairs, top_pairs, top_places
+from gaussianmlr.model.parts import IntArray, Interval, Parts, Scale, Significances, law_of, scaled
 from gaussianmlr.model.ranks import mean_rank, rank_distribution
 from gaussianmlr.model.tables import dict_of, frame_of
 from gaussianmlr.normal.gaussians import central_interval
 from gaussianmlr.normal.ties import pair_logs
-from gaussianmlr.orders import check_labels, densify, to_lists, to_text
+from gaussianmlr.orders import densify, to_lists, to_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,31 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Interval", "Prediction", "Scale", "Significances"]
 
-IntArray = npt.NDArray[np.int64]
-Scale = Literal["jnd", "canonical", "raw"]
-
-_OF_ALL = "ranks, orders, scores and p_relevant"
-_OF_SIGMA = (
-    "significance, sigma, p_above, p_tie, p_first, p_rank, expected_rank, rank_interval and partial_order"
-)
-
-
-class Significances(NamedTuple):
-    """Means and standard deviations, float arrays [N, K]."""
-
-    mu: FloatArray
-    sigma: FloatArray
-
-
-class Interval(NamedTuple):
-    """Smallest and largest rank, int arrays [N, K]."""
-
-    low: IntArray
-    high: IntArray
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prediction:
+class Prediction(Parts):
     r"""What a model says of N instances and K labels; a value that never changes.
 
     A label is relevant where its score is above zero, and only there is `p_relevant` above one half:
@@ -108,45 +86,6 @@ class Prediction:
            [0, 0, 1],
            [0, 0, 0]])
     """
-
-    scores: FloatArray
-    p_relevant: FloatArray
-    labels: tuple[str, ...]
-    raw: Significances | None = None
-    method: str = ""
-    names: tuple[Any, ...] = ()
-    jnd: JndScale | None = None
-    scale: Scale | None = None
-    conformal: Conformal | None = None
-    tau: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        scores, chances = matrix(self.scores, "scores"), matrix(self.p_relevant, "p_relevant")
-        labels = check_labels(self.labels)
-        if scores.shape[1] != len(labels):
-            raise DataError(f"expected scores of {len(labels)} labels, got shape {list(scores.shape)}")
-        names = tuple(self.names) or tuple(range(len(scores)))
-        if len(names) != len(scores):
-            raise DataError(f"expected a name for each of {len(scores)} instances, got {len(names)}")
-        raw = None
-        if self.raw is not None:
-            raw = Significances(matrix(self.raw[0], "mu"), matrix(self.raw[1], "sigma"))
-        others = {"p_relevant": chances, **({} if raw is None else raw._asdict())}
-        if self.tau is not None:
-            others["tau"] = tau = matrix(self.tau, "tau")
-            refuse(tau < 0, tau, "tau", "a number from 0 up")
-        for name, part in others.items():
-            if part.shape != scores.shape:
-                raise DataError(
-                    f"expected {name} of the scores' shape {list(scores.shape)}, got {list(part.shape)}"
-                )
-        if raw is not None:
-            refuse(raw.sigma <= 0, raw.sigma, "sigma", "a number above 0")
-        fields = {"scores": fixed(scores), "p_relevant": fixed(beside(scores, chances)), "labels": labels}
-        fields["tau"] = None if self.tau is None else fixed(others["tau"])
-        fields |= {"raw": raw and Significances(*map(fixed, raw)), "names": names, "scale": self._scale(raw)}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
 
     @classmethod
     def from_reading(
@@ -205,21 +144,6 @@ class Prediction:
             tau=None if reading.tau is None else array(reading.tau),
         )
 
-    def _scale(self, raw: Significances | None) -> Scale | None:
-        """The scale that was asked for, if there is one; else the default."""
-        if raw is None:
-            return None
-        if self.scale is None:
-            return "canonical" if self.jnd is None else "jnd"
-        if self.scale not in ("jnd", "canonical", "raw"):
-            raise DataError(f"scale is 'jnd', 'canonical' or 'raw', not {self.scale!r}")
-        if self.scale == "jnd" and self.jnd is None:
-            raise DataError(
-                "this model has no scale of just noticeable differences: it was trained without validation "
-                "data, with jnd=false, or by an older version; 'canonical' and 'raw' are there"
-            )
-        return self.scale
-
     def rescaled(self, scale: Scale) -> Prediction:
         """The prediction with `significance` and `sigma` on another scale; for methods with sigma.
 
@@ -240,7 +164,7 @@ class Prediction:
         >>> one.scale, one.significance.round(2), one.rescaled("canonical").significance
         ('jnd', array([[ 2.12, -1.41]]), array([[ 3., -2.]]))
         """
-        self._law()
+        law_of(self.raw, self.method)
         return replace(self, scale=scale)
 
     @cached_property
@@ -248,8 +172,7 @@ class Prediction:
         """Ranks [N, K]: 0 = irrelevant, larger = more significant, equal = tied."""
         if self.tau is None:
             return fixed(densify(self.scores))
-        sigma = None if self.raw is None else torch.tensor(self.raw.sigma)
-        return fixed(normal.best_buckets(torch.tensor(self.scores), sigma, torch.tensor(self.tau)).numpy())
+        return fixed(normal.best_buckets(*self._tied()).numpy())
 
     @cached_property
     def orders(self) -> list[str]:
@@ -262,17 +185,8 @@ class Prediction:
         return to_lists(self.ranks, self.labels)
 
     @cached_property
-    def _canonical(self) -> Significances:
-        mu, sigma = normal.canonical(*self._law())
-        return Significances(fixed(mu.numpy()), fixed(sigma.numpy()))
-
-    @cached_property
     def _scaled(self) -> Significances:
-        if self.scale == "raw" and self.raw is not None:
-            return self.raw
-        if self.scale == "jnd" and self.jnd is not None:
-            return Significances(*map(fixed, self.jnd.apply(*self._canonical)))
-        return self._canonical
+        return scaled(law_of(self.raw, self.method), self.scale, self.jnd)
 
     @property
     def significance(self) -> FloatArray:
@@ -305,10 +219,14 @@ class Prediction:
 
     @cached_property
     def _pairs(self) -> tuple[FloatArray, FloatArray]:
+        above, tie = pair_logs(*self._tied())
+        return fixed(above.exp().numpy()), fixed(tie.exp().numpy())
+
+    def _tied(self) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Scores, raw sigma if there is one, and thresholds, of models that predict ties."""
         assert self.tau is not None
         sigma = None if self.raw is None else torch.tensor(self.raw.sigma)
-        above, tie = pair_logs(torch.tensor(self.scores), sigma, torch.tensor(self.tau))
-        return fixed(above.exp().numpy()), fixed(tie.exp().numpy())
+        return torch.tensor(self.scores), sigma, torch.tensor(self.tau)
 
     def top_places(self, top: int = 50) -> IntArray:
         """Columns [N, min(top, K)] of the most significant labels of each instance, the first one first.
@@ -326,7 +244,7 @@ class Prediction:
 
         The probability of a pair depends on its two labels alone, so these are the same numbers.
         """
-        return top_pairs(self, self._sigmas(), top)
+        return top_pairs(self, law_of(self.raw, self.method), top)
 
     @cached_property
     def p_first(self) -> FloatArray:
@@ -372,7 +290,7 @@ class Prediction:
         top : int, optional
             Make statements on so many labels of each instance only, the most significant ones.
         """
-        return partial_texts(self, self._sigmas(), confidence, top)
+        return partial_texts(self, law_of(self.raw, self.method), confidence, top)
 
     def guaranteed(self, alpha: float = 0.1) -> Guaranteed:
         """Relevance sets, rank intervals and partial orders that hold whatever the model is like.
@@ -445,40 +363,6 @@ class Prediction:
         """
         return dict_of(self, more, confidence, top)
 
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def __getitem__(self, which: Any) -> Prediction:
-        """Some instances: a slice, indices or booleans; a single index gives a prediction of length one."""
-        places = np.arange(len(self))
-        try:
-            chosen = np.atleast_1d(places[which])
-        except IndexError:
-            raise IndexError(f"no instance {shorten(which)} among {len(self)}") from None
-        raw = self.raw and Significances(*(part[chosen] for part in self.raw))
-        names = tuple(self.names[place] for place in chosen)
-        return replace(
-            self,
-            scores=self.scores[chosen],
-            p_relevant=self.p_relevant[chosen],
-            raw=raw,
-            names=names,
-            tau=None if self.tau is None else self.tau[chosen],
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Prediction):
-            return NotImplemented
-        of = ("labels", "method", "names", "jnd", "scale", "conformal")
-        same = all(getattr(self, name) == getattr(other, name) for name in of)
-        mine, others = (
-            (one.scores, one.p_relevant, *(one.raw or ()), *(() if one.tau is None else (one.tau,)))
-            for one in (self, other)
-        )
-        return same and len(mine) == len(others) and all(map(np.array_equal, mine, others))
-
-    __hash__ = None  # type: ignore[assignment]  # arrays have none
-
     def __repr__(self) -> str:
         return display.as_text(self)
 
@@ -487,15 +371,8 @@ class Prediction:
 
     def _law(self) -> tuple[Tensor, Tensor]:
         """The raw mu and sigma as tensors."""
-        mu, sigma = self._sigmas()
+        mu, sigma = law_of(self.raw, self.method)
         return torch.tensor(mu), torch.tensor(sigma)
-
-    def _sigmas(self) -> Significances:
-        """The raw mu and sigma, or an error that says what there is without them."""
-        if self.raw is None:
-            method = f"the method {self.method!r}" if self.method else "this method"
-            raise DataError(f"{method} has no sigma: it gives {_OF_ALL}, but not {_OF_SIGMA}")
-        return self.raw
 
     def _read(self, function: Callable[[Tensor, Tensor], Tensor]) -> FloatArray:
         return fixed(function(*self._law()).numpy())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
@@ -20,7 +19,6 @@ from gaussianmlr.data.loading import RankedSet, fetch
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.losses.boosting import (
     Comparisons,
-    Derivatives,
     compare_all,
     gmlr_derivatives,
     gmlr_values,
@@ -32,8 +30,10 @@ from gaussianmlr.model.model import Model
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.trees import categories_of
 from gaussianmlr.nn.trees import Trees, indicators, targets_of
+from gaussianmlr.training.bins import within_budget
 from gaussianmlr.training.boosting import Boosted, Boosting, TreesCheckpoint, boost_rounds
 from gaussianmlr.training.finish import measure_and_calibrate
+from gaussianmlr.training.indifference import best_thresholds
 from gaussianmlr.training.run_folder import RunFolder
 
 __all__ = ["TreeSettings", "boost", "fit_trees", "fits_in_memory", "no_trees"]
@@ -42,11 +42,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 LARGEST = 2 << 30  # bytes of a dense table that trees are trained on
 MOST_BINS = 1 << 14  # thresholds tried per split and label, of all columns together
-_FEWEST_BINS = 32  # per column, before columns are left out
-_LOOKED_AT = 10_000  # rows by which columns are chosen
 _NEWTON = 20  # steps to the best constant means
 _FEWER = 8  # share of the rounds without rows to stop by
-_TAU, _LEAST_TAU = 0.5, 1e-4  # where thresholds begin, and the smallest ones
 _TURNS = 5  # steps to the best thresholds of a round
 _START = 1.0  # added to the Hessian of those steps: one vote for no preference
 
@@ -258,7 +255,7 @@ def boost(
     rows = _rows(recipe, method, data, labels, categories)
     held = None if validation is None else _rows(recipe, method, validation, labels, categories)
     start = _constant_means(rows.comparisons)
-    table, bins = _within_budget(rows, start, settings.bins)
+    table, bins = within_budget(rows.table, rows.comparisons, start, settings.bins, most=MOST_BINS)
 
     def matrix(table: npt.NDArray[np.float32]) -> Any:
         return xgboost.DMatrix(table, label=np.zeros((len(table), targets), np.float32))
@@ -307,23 +304,8 @@ def _profile(means: FloatArray, few: _Few | None) -> FloatArray | None:
     """The best thresholds at these means: of the means alone, so that runs resume at any round."""
     if few is None:
         return None
-    tau, some = np.full(few.thresholds, _TAU), np.asarray(means, np.float64)[few.places]
-    for _ in range(_TURNS):
-        tau = _newton(tau, gmlr_derivatives(some, None, few.comparisons, tau))
-    return tau
-
-
-def _newton(tau: FloatArray, found: Derivatives) -> FloatArray:
-    """Thresholds after a Newton step, at most half or double."""
-    assert found.tau_gradient is not None
-    assert found.tau_hessian is not None
-    gradient, hessian = (part.sum(0) for part in (found.tau_gradient, found.tau_hessian))
-    if len(tau) == 1:
-        gradient, hessian = gradient.sum(keepdims=True), hessian.sum(keepdims=True)
-    # The two labels of a pair bend as much together as each does alone.
-    step = 0.5 * gradient / np.maximum(hessian, 1e-9)
-    moved: FloatArray = np.clip(tau - step, np.maximum(0.5 * tau, _LEAST_TAU), 2.0 * tau + _LEAST_TAU)
-    return moved
+    some = np.asarray(means, np.float64)[few.places]
+    return best_thresholds(some, few.comparisons, few.thresholds, _TURNS)
 
 
 @torch.no_grad()
@@ -338,12 +320,10 @@ def _thresholds(
 
     Training rows are fitted closer than new ones, so thresholds that suit them are too small.
     """
-    tau = np.full(_sizes(method, labels), _TAU)
     rows = _rows(recipe, method, data, labels, {})
     mu = network(torch.from_numpy(rows.table))["mu"].double().numpy()
-    for _ in range(_NEWTON):
-        with torch.enable_grad():
-            tau = _newton(tau, gmlr_derivatives(mu, None, rows.comparisons, tau))
+    with torch.enable_grad():
+        tau = best_thresholds(mu, rows.comparisons, _sizes(method, labels), _NEWTON)
     return torch.from_numpy(tau).float()
 
 
@@ -409,42 +389,3 @@ def _constant_means(comparisons: Comparisons) -> FloatArray:
         step = 0.5 * (found.mu_gradient.sum(0) + _START * means) / (found.mu_hessian.sum(0) + _START)
         means = means - step
     return means
-
-
-def _within_budget(rows: _Rows, means: FloatArray, bins: int) -> tuple[npt.NDArray[np.float32], int]:
-    """The table with gaps in the columns that trees do without, and the thresholds per column.
-
-    The cost of a round follows the thresholds of all columns, whether a split may use them or not. XGBoost
-    spends nothing on gaps, and never splits on a column of gaps alone.
-    """
-    sample = slice(None, None, -(-len(rows.table) // _LOOKED_AT))
-    distinct = _distinct(rows.table[sample])
-    if np.minimum(distinct, bins).sum() <= MOST_BINS:
-        return rows.table, bins
-    bins = min(bins, _FEWEST_BINS)
-    same = np.broadcast_to(means, (len(rows.table), len(means)))
-    slopes = gmlr_derivatives(same, None, rows.comparisons).mu_gradient[sample]
-    by_worth = np.argsort(-_correlations(rows.table[sample], slopes), kind="stable")
-    spent = np.cumsum(np.minimum(distinct, bins)[by_worth])
-    table = rows.table.copy()
-    table[:, by_worth[spent > MOST_BINS]] = np.nan
-    return table, bins
-
-
-def _distinct(table: npt.NDArray[np.float32]) -> IntArray:
-    """The number of different values of each column; gaps count as at most one."""
-    ordered = np.sort(table, axis=0)
-    steps: IntArray = (ordered[1:] > ordered[:-1]).sum(0)
-    return steps + 1
-
-
-def _correlations(table: npt.NDArray[np.float32], targets: FloatArray) -> FloatArray:
-    """Squared correlations of columns with all targets, summed; a gap counts as the mean."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # columns without any value
-        centred = np.nan_to_num(table - np.nanmean(table, axis=0, dtype=np.float64))
-        spread = (centred**2).sum(0)
-    slopes = targets - targets.mean(0)
-    slopes = slopes / np.maximum(np.sqrt((slopes**2).sum(0)), 1e-300)
-    found: FloatArray = ((centred.T @ slopes) ** 2).sum(1) / np.maximum(spread, 1e-300)
-    return found
