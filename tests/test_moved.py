@@ -66,6 +66,7 @@ def test_a_name_that_left_a_package_and_one_that_never_was():
     assert new_name("numpy.recipe") is None
 
 
+@pytest.mark.slow
 def test_public_names_do_not_warn():
     code = (
         "import warnings; warnings.simplefilter('error'); import gaussianmlr; "

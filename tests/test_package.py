@@ -29,6 +29,7 @@ def test_import_brings_nothing_heavy():
     assert loaded.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_import_is_quick():
     def seconds(module):
         code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"

@@ -384,6 +384,7 @@ def test_a_column_of_paths_to_other_files_is_no_picture(tmp_path):
     assert find_data(tmp_path / "t.csv", layout=Layout(drop=("file",))).feature_names == ("x",)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused(tmp_path):
     import zipfile
 
