@@ -5,12 +5,14 @@
 #   docker run -e GMLR_TOKEN -p 127.0.0.1:8000:8000 -v "$PWD/photos:/photos:ro" -v answers:/home/gmlr/answers \
 #     gaussianmlr annotate /photos --labels sky,sea --out /home/gmlr/answers/photos --host 0.0.0.0
 # A server that others can reach needs a token: export GMLR_TOKEN=... before.
+# torch with CUDA takes gigabytes: --build-arg TORCH_INDEX=ADDRESS names the index of torch's CPU builds.
 FROM python:3.11-slim AS build
+ARG TORCH_INDEX
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
 RUN python -m venv /app \
- && /app/bin/pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' constraints.txt)" \
+ && /app/bin/pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' constraints.txt)" \
  && /app/bin/pip install --no-cache-dir -c constraints.txt ".[pages,images,trees,parquet,efficientnet]"
 
 FROM python:3.11-slim

@@ -18,6 +18,7 @@ from gaussianmlr.nn.backbones.base import Backbone, Inputs
 from gaussianmlr.nn.backbones.bert import Bert, Shape, named_as_here
 from gaussianmlr.nn.backbones.expanded import Expand
 from gaussianmlr.nn.backbones.registry import register
+from gaussianmlr.nn.backbones.transformers_models import load_transformer
 
 __all__ = ["Encoder", "Place", "Texts", "make_encoder", "uncut"]
 
@@ -177,16 +178,7 @@ class Transformer(_Pooled):
         import transformers
 
         code: Any = transformers
-        try:
-            # Code that comes with a model is never run, and the user is not asked to run it.
-            known = {"local_files_only": local_only, "trust_remote_code": False}
-            config = code.AutoConfig.from_pretrained(name, **known)
-            if pretrained:
-                network = code.AutoModel.from_pretrained(name, config=config, **known)
-            else:
-                network = code.AutoModel.from_config(config, trust_remote_code=False)
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise DataError(f"cannot load {name!r} through transformers: {error}") from None
+        config, network = load_transformer(code, name, pretrained, local_only)
         width = getattr(config, "hidden_size", None)
         if not isinstance(width, int):
             raise DataError(f"{name!r} is no model of texts: its config has no hidden_size")

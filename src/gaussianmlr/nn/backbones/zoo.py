@@ -17,6 +17,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.nn.backbones.base import Backbone, Inputs, Values, mean_of_places, run_steps
 from gaussianmlr.nn.backbones.registry import register
 from gaussianmlr.nn.backbones.sizes import SIZES
+from gaussianmlr.nn.backbones.transformers_models import load_transformer
 from gaussianmlr.nn.backbones.weights import load_weights
 
 Step = Callable[[Tensor], Tensor]
@@ -183,16 +184,7 @@ def _transformers(
     """
     _check_channels(channels)
     code: Any = _needed("transformers", "transformers", "'gaussianmlr[transformers]'")
-    try:
-        # Code that comes with a model is never run, and the user is not asked to run it.
-        known = {"local_files_only": local_only, "trust_remote_code": False}
-        config = code.AutoConfig.from_pretrained(name, **known)
-        if pretrained:
-            network = code.AutoModel.from_pretrained(name, config=config, **known)
-        else:
-            network = code.AutoModel.from_config(config, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise DataError(f"cannot load {name!r} through transformers: {error}") from None
+    config, network = load_transformer(code, name, pretrained, local_only)
     expected = getattr(config, "num_channels", 3)
     if expected != 3:
         raise DataError(f"{name!r} takes {expected} channels; expected a model for images with 3")
