@@ -27,7 +27,6 @@ import pandas as pd
 from gaussianmlr import GaussianMLR, MultiLabelRanker, Prediction, load
 from gaussianmlr._utils.files import write_text
 from gaussianmlr._utils.provenance import commit, versions
-from gaussianmlr.apps.play.app import SHIPPED
 from gaussianmlr.data import RankedMNIST, read_mat
 from gaussianmlr.model.evaluate import read
 from gaussianmlr.model.guarantees import Conformal
@@ -72,8 +71,8 @@ def predictions(arguments: Any) -> Iterator[tuple[str, str, Prediction, Any]]:
             found = ranker.fit(known, ranks[train]).predict_full(new)
             yield name, method, found, ranks[held]
     images = RankedMNIST("gray-s", "validation", size=IMAGES, seed=18, digits=arguments.digits)
-    for folder in SHIPPED:
-        model = load(folder)
+    for name in ("gray-s", "gray-s-crpc"):
+        model = load(f"shipped:{name}")
         reading, truth = read(model, images, calibrated=True)
         yield "gray-s", model.method.name, Prediction.from_reading(reading, model.labels), truth.numpy()
 

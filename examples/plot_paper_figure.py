@@ -11,7 +11,6 @@ adjusting-significance experiment: one digit grows, one shrinks, one keeps its s
 import numpy as np
 
 import gaussianmlr
-from gaussianmlr.apps.play.app import SHIPPED
 from gaussianmlr.data import adjusting_sequences
 from gaussianmlr.plots import InterpolationDisplay
 
@@ -21,8 +20,7 @@ print(frames.shape, [str(label) for label in probe.labels[0]], truth[0], truth[-
 
 # %%
 # The model that comes with the package was trained on the order of digits in images of Ranked MNIST.
-(folder,) = (place for place in SHIPPED if place.name == "gray-s")
-model = gaussianmlr.load(folder)
+model = gaussianmlr.load("shipped:gray-s")
 prediction = model.predict(frames)
 display = InterpolationDisplay.from_predictions(
     prediction, labels=[str(label) for label in probe.labels[0]], truth=truth

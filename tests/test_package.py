@@ -59,7 +59,7 @@ def test_typed_and_versioned():
 
 def test_the_wheel_has_all_files_of_the_package(tmp_path):
     """Pages, the models that come with them and every other file that is no code, as pip builds it."""
-    from gaussianmlr.apps.play.app import SHIPPED
+    from gaussianmlr.model.shipped import place_of, shipped_names
 
     code = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT, check=True, capture_output=True)
@@ -70,8 +70,10 @@ def test_the_wheel_has_all_files_of_the_package(tmp_path):
     package = ROOT / "src/gaussianmlr"
     there = {file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert {f"gaussianmlr/{file.relative_to(package)}" for file in there} <= set(held)
-    assert len(SHIPPED) >= 1
-    for folder in SHIPPED:
+    folders = [place_of(f"shipped:{name}") for name in shipped_names()]
+    assert len(folders) >= 2
+    assert sum((folder / "model.safetensors").stat().st_size for folder in folders) < 6 << 20
+    for folder in folders:
         place = f"gaussianmlr/{folder.relative_to(package)}"
         assert held[f"{place}/model.safetensors"] < 4 << 20
         assert f"{place}/config.json" in held

@@ -13,7 +13,7 @@ _MOST_COLUMNS = 50  # that are shown
 
 
 def info_command(
-    path: Annotated[Path, typer.Argument(help="Folder of a model, or of a run.")],
+    path: Annotated[Path, typer.Argument(help="Folder of a model, or of a run, or shipped:NAME.")],
     as_json: AsJson = False,
 ) -> None:
     """Show inputs and labels of a model, its training, and the progress of a run."""

@@ -125,7 +125,9 @@ NoPeers = Annotated[
         "--no-peers", help="Do not show a constant order and, for tables, a random forest beside it."
     ),
 ]
-ModelFolder = Annotated[Path, typer.Argument(help="Folder of a model, or of the run that made it.")]
+ModelFolder = Annotated[
+    Path, typer.Argument(help="Folder of a model, or of the run that made it, or shipped:NAME.")
+]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads of torch; by default as many as the size of a step is worth."),

@@ -10,6 +10,8 @@ import typer
 
 from gaussianmlr.cli.options import Host, Port, Token, Trust, need_pages
 
+PLAYED = ("shipped:gray-s", "shipped:gray-s-crpc")  # side by side
+
 
 def play_command(
     model: Annotated[
@@ -31,13 +33,14 @@ def play_command(
     `gmlr play --model runs/color`, or `gmlr play --model runs/gmlr --model runs/lsep` to compare two.
     """
     need_pages("gmlr play")
-    from gaussianmlr.apps.play.app import SHIPPED, playing_app
+    from gaussianmlr.apps.play.app import playing_app
     from gaussianmlr.apps.web.server import check_listening, run_server
     from gaussianmlr.data import load_digits
     from gaussianmlr.inference.matching import open_model
+    from gaussianmlr.model.shipped import place_of
 
     check_listening(host, token)
-    models = {name: open_model(folder) for name, folder in _named(model or SHIPPED).items()}
+    models = {name: open_model(folder) for name, folder in _named(map(place_of, model or PLAYED)).items()}
     app = playing_app(models, load_digits("test", digits), token)
     run_server(app, host, port, token=token, say=lambda address: typer.echo(f"Open {address}"))
 

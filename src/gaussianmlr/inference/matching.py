@@ -19,6 +19,7 @@ from gaussianmlr.data.splits import part_name
 from gaussianmlr.data.splits import split as split_parts
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.model import Model, load
+from gaussianmlr.model.shipped import place_of
 from gaussianmlr.training.origin import Origin
 
 __all__ = ["Part", "find_part", "open_model", "open_test", "ready"]
@@ -37,8 +38,8 @@ class Part(NamedTuple):
 
 
 def open_model(path: str | os.PathLike[str]) -> Model:
-    """A model from its folder, or from the folder of the run that made it."""
-    folder = Path(path)
+    """A model from its folder, from the folder of the run that made it, or ``shipped:NAME``."""
+    folder = place_of(path)
     if (folder / "run.json").is_file():
         sweep(folder)  # puts back a model that a dead process had moved aside
         if not (folder / "model").is_dir():

@@ -35,11 +35,11 @@ __all__ = ["WEIGHTS", "read_network", "write_files"]
 WEIGHTS = "model.safetensors"
 
 
-def write_files(model: Model, folder: Path) -> None:
-    """Write weights, trees and config of a model to an empty folder."""
+def write_files(model: Model, folder: Path, *, half: bool = False) -> None:
+    """Write weights, trees and config of a model to an empty folder; weights in 16 bits if `half`."""
     state = model.network.state_dict()
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-    save_file(weights, folder / WEIGHTS)
+    save_file(_halved(weights) if half else weights, folder / WEIGHTS)
     networks, trees = parts_of(model.network)
     config = {
         "format": FORMAT,
@@ -62,6 +62,17 @@ def write_files(model: Model, folder: Path) -> None:
         write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
         config = read_json(folder / CONFIG)
         config["config_sha256"] = digest_of(config)
+
+
+def _halved(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Weights in 16 bits; one that is too large for them is an error."""
+    found = {name: one.half() if one.is_floating_point() else one for name, one in weights.items()}
+    for name, one in found.items():
+        if not torch.isfinite(one).all():
+            raise DataError(
+                f"{name} holds {weights[name].abs().max():g}, too large for 16 bits; save without half"
+            )
+    return found
 
 
 def read_network(

@@ -38,7 +38,7 @@ class OnHub(ModelHubMixin, library_name="gaussianmlr", tags=["multi-label-rankin
         self.model = model
 
     def save_pretrained(
-        self, save_directory: str | Path, *, model_card_kwargs: dict[str, str] | None = None, **_: Any
+        self, save_directory: str | Path, *, model_card_kwargs: dict[str, Any] | None = None, **_: Any
     ) -> None:
         """Write the model to a folder, whole or not at all; only another model is replaced."""
         self.model.save(save_directory, overwrite=True, **(model_card_kwargs or {}))

@@ -31,6 +31,7 @@ from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.scale import JndScale, mean_scale
 from gaussianmlr.model.schema import read_config
+from gaussianmlr.model.shipped import place_of
 from gaussianmlr.nn.ensembles import members_of, one_of, parts_of, put_together
 from gaussianmlr.nn.network import Ensemble, Network
 from gaussianmlr.nn.trees import Trees
@@ -189,7 +190,15 @@ class Model:
         outputs: dict[str, Tensor] = self.network(x.double() if kind == torch.float64 else as_input(x))
         return outputs
 
-    def save(self, path: str | Path, *, overwrite: bool = False, data: str = "", use: str = "") -> Path:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        half: bool = False,
+        data: str = "",
+        use: str = "",
+    ) -> Path:
         """Write the model to a folder, which appears complete or not at all.
 
         Parameters
@@ -198,6 +207,9 @@ class Model:
             The folder. An existing one is refused, or replaced by `overwrite` if it holds a model.
         overwrite : bool
             Whether an existing model may be replaced.
+        half : bool
+            Whether weights are rounded to 16 bits: half the size, and predictions that differ in the
+            third digit. A loaded model computes with 32 bits as always.
         data, use : str
             Texts for the model card: what the model was trained on, and what it is for.
         """
@@ -210,7 +222,7 @@ class Model:
         try:
             with aside(final, replace=overwrite) as part:
                 part.mkdir()
-                write_files(self, part)
+                write_files(self, part, half=half)
                 write_text(part / _CARD, self.card(data=data, use=use))
         except (OSError, SafetensorError) as error:  # the latter if the disk is full
             reason = getattr(error, "strerror", None) or error
@@ -294,7 +306,7 @@ def load(
     Parameters
     ----------
     path : path-like
-        The folder that `Model.save` or `gmlr train` wrote.
+        The folder that `Model.save` or `gmlr train` wrote, or ``shipped:NAME``, see `shipped_names`.
     backbone : nn.Module, optional
         For a model trained with a backbone of your own: that backbone, with any weights.
     register : iterable of classes and functions
@@ -322,7 +334,7 @@ def load(
         trust.give(one)
         if isinstance(one, type) and issubclass(one, Method):
             register_method(one)
-    folder = Path(path)
+    folder = place_of(path)
     config = read_config(folder)
     recipe = Recipe.from_dict(config["recipe"])
     network, method = read_network(folder, config, recipe, backbone)

@@ -14,6 +14,7 @@ from gaussianmlr.model.checks import sizes_of
 from gaussianmlr.model.guarantees import Conformal
 from gaussianmlr.model.network import built_of
 from gaussianmlr.model.schema import read_config, read_run
+from gaussianmlr.model.shipped import place_of
 from gaussianmlr.training.boosting import read_boosting
 from gaussianmlr.training.run_folder import TREES, Standing, read_checkpoint
 
@@ -33,7 +34,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     DataError
         If the folder is neither.
     """
-    folder = Path(path)
+    folder = place_of(path)
     if (folder / "run.json").is_file():
         return _run(folder)
     return _model(folder)

@@ -31,18 +31,10 @@ from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.orders import densify, to_text
 from gaussianmlr.paper.tables import METHODS
 
-__all__ = ["SHIPPED", "playing_app"]
+__all__ = ["playing_app"]
 
 _STATIC = Path(__file__).parent / "static"
 
-# Models of cells in results/cells, whose recipes are in their config.json; all are shown side by side.
-SHIPPED = tuple(
-    Path(__file__).parent / name
-    for name in (
-        "gray-s",  # gray-s_gmlr-strong_cpu_seed0
-        "gray-s-crpc",  # gray-s_crpc-strong_cpu_seed0
-    )
-)
 LABELS = tuple("0123456789")
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _AT_ONCE = 8  # frames of a film per batch; requests for the canvas are answered in between
