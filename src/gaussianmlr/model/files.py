@@ -20,6 +20,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method, make
 from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
 from gaussianmlr.model.network import build
+from gaussianmlr.model.packaged import packaged_weights, split_weights
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, digest_of
 from gaussianmlr.model.trees import read_trees, write_trees
@@ -35,16 +36,22 @@ __all__ = ["WEIGHTS", "read_network", "write_files"]
 WEIGHTS = "model.safetensors"
 
 
-def write_files(model: Model, folder: Path, *, half: bool = False) -> None:
-    """Write weights, trees and config of a model to an empty folder; weights in 16 bits if `half`."""
-    state = model.network.state_dict()
+def write_files(model: Model, folder: Path, *, half: bool = False, whole: bool = True) -> None:
+    """Write weights, trees and config of a model to an empty folder.
+
+    Weights are in 16 bits if `half`, and without those that an installed package holds if not `whole`.
+    """
+    state, packaged = model.network.state_dict(), None
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+    if not whole:
+        weights, packaged = split_weights(weights, model.recipe, model.inputs)
     save_file(_halved(weights) if half else weights, folder / WEIGHTS)
     networks, trees = parts_of(model.network)
     config = {
         "format": FORMAT,
-        "format_version": 1 if trees is None else FORMAT_VERSION,  # networks are read by older versions
+        "format_version": _version_of(trees=trees is not None, packaged=packaged is not None),
         "weights_sha256": sha256(folder / WEIGHTS),
+        **({} if packaged is None else {"packaged_sha256": packaged}),
         "method": model.method.name,
         "labels": list(model.labels),
         "members": len(networks),
@@ -62,6 +69,11 @@ def write_files(model: Model, folder: Path, *, half: bool = False) -> None:
         write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
         config = read_json(folder / CONFIG)
         config["config_sha256"] = digest_of(config)
+
+
+def _version_of(*, trees: bool, packaged: bool) -> int:
+    """The first format that knows what a model has, so that older versions read what they can."""
+    return FORMAT_VERSION if packaged else 2 if trees else 1
 
 
 def _halved(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -86,6 +98,10 @@ def read_network(
     if members != 1 and backbone is not None:
         raise DataError("a backbone of your own fits one network, but this model has several, or none")
     trees = read_trees(folder, config["trees_sha256"], labels, inputs)
+    known = {}
+    if config["packaged_sha256"] is not None and backbone is None:
+        known = packaged_weights(recipe, inputs, config["packaged_sha256"])
+        sizes = sizes[0] + len(known), sizes[1] + sum(tensor.numel() for tensor in known.values())
     try:
         with bounded(*sizes):
             made = [build(offline, labels, inputs, backbone)[0] for _ in range(members)]
@@ -94,7 +110,7 @@ def read_network(
             if output.name == "tau":  # a weight, which is loaded next
                 one.tau = torch.zeros(output.size(labels))
         network = put_together([*made, *trees])
-        network.load_state_dict(load_file(folder / WEIGHTS))
+        network.load_state_dict({**load_file(folder / WEIGHTS), **known})
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
     except (RuntimeError, SafetensorError) as error:

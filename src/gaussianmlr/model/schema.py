@@ -20,13 +20,16 @@ from gaussianmlr.data.columns import LONGEST_CATEGORY, MOST_CATEGORIES, PARTS
 from gaussianmlr.data.tokens import MINILM, MOST_TERMS, MOST_TOKENS, TFIDF
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.conformal import MOST_POINTS
+from gaussianmlr.model.packaged import is_packaged
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.model.scale import MOST_KNOTS, JndScale
 
 __all__ = ["CONFIG", "FORMAT", "FORMAT_VERSION", "check_inputs", "digest_of", "read_config", "read_run"]
 
 FORMAT = "gaussianmlr-model"
-FORMAT_VERSION = 2  # the second has trees; models without them are still written as the first
+FORMAT_VERSION = (
+    3  # the second has trees, the third weights in packages; models without are written as before
+)
 CONFIG = "config.json"
 _LONGEST_VOCABULARY, _WORDS = 4 << 20, 30_522  # characters; words of MiniLM
 MOST_LABELS, MOST_COLUMNS, MOST_MEMBERS, LONGEST_SIDE = 100_000, 1_000_000, 1_000, 4_096
@@ -219,6 +222,7 @@ class _Config(_Part):
     format_version: Annotated[int, Field(ge=1)]
     weights_sha256: Digest
     config_sha256: Digest = _LEFT_OUT
+    packaged_sha256: Digest = _LEFT_OUT
     method: Name
     labels: Annotated[list[str], Field(min_length=1, max_length=MOST_LABELS)]
     members: Annotated[int, Field(ge=0, le=MOST_MEMBERS)] = 1
@@ -239,6 +243,14 @@ class _Config(_Part):
             raise ValueError(f"trees for {self.inputs.kind} inputs and the method {self.method!r}")
         if self.members == 0 and not self.trees_sha256:
             raise ValueError("members is 0, and there are no trees")
+        return self
+
+    @model_validator(mode="after")
+    def _packages_fit(self) -> _Config:
+        name, freeze = (self.recipe.get(field) for field in ("backbone", "freeze"))
+        fits = isinstance(name, str) and is_packaged(name) and freeze == "all" and self.members == 1
+        if self.packaged_sha256 is not None and (not fits or self.trees_sha256):
+            raise ValueError(f"packaged_sha256 for the backbone {name!r}, whose weights are in no package")
         return self
 
     @model_validator(mode="after")
@@ -280,6 +292,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     absent: dict[str, Any] = {
         "members": 1,
         "trees_sha256": [],
+        "packaged_sha256": None,
         "calibration": None,
         "jnd": None,
         "conformal": None,
