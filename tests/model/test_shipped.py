@@ -1,14 +1,19 @@
 """Models that come with the package, and weights in 16 bits."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn.datasets
 import torch
 from safetensors.torch import load_file
 
 import gaussianmlr
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.errors import DataError
-from gaussianmlr.model.shipped import shipped_names
+from gaussianmlr.model.shipped import place_of, shipped_names
 from support.commanding import gmlr
 from support.paging import digit_model
 
@@ -20,6 +25,24 @@ def test_every_name_loads_and_a_wrong_one_lists_them():
         gaussianmlr.load("shipped:birds")
     with pytest.raises(DataError, match=r"no model '\.\./gray-s'"):
         gaussianmlr.load("shipped:../gray-s")
+
+
+def test_all_of_them_are_small():
+    folders = [place_of(f"shipped:{name}") for name in shipped_names()]
+    assert sum(file.stat().st_size for folder in folders for file in folder.iterdir()) <= 5_000_000
+
+
+@pytest.mark.slow
+def test_one_takes_photographs(tmp_path):
+    """A temple among trees, which no training set of ours has; the backbone comes from its package."""
+    photo = Path(sklearn.datasets.__file__).parent / "images" / "china.jpg"
+    (tmp_path / "photos").mkdir()
+    shutil.copy(photo, tmp_path / "photos")
+    done = gmlr("predict", "shipped:nsid", str(tmp_path / "photos"), "--out", str(tmp_path / "out.csv"))
+    assert done.returncode == 0, done.stderr
+    (row,) = pd.read_csv(tmp_path / "out.csv").itertuples(index=False)
+    assert row.order.startswith("building")
+    assert "snow" not in row.order
 
 
 @pytest.mark.slow
