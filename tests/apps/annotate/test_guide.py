@@ -182,7 +182,8 @@ def test_on_a_phone_labels_and_status_are_in_view(server, chromium, scheme):
         assert on_screen(tab, f'#labels [data-label="{label}"]'), label
     tab.locator('#labels [data-label="sky"]').tap()
     tab.locator('#labels [data-label="mountain"]').tap()
-    for where in ("#order", "#save", "#back", "#on", "#skip", "#undo"):
+    left = [f'#labels [data-label="{label}"]' for label in LABELS if label not in ("sky", "mountain")]
+    for where in ("#order", *left, "#tool-up", "#save", "#back", "#on", "#skip", "#undo"):
         assert on_screen(tab, where), where
     for where in ("#save", "#back", "#on", "#skip", "#undo"):
         assert tab.locator(where).evaluate("(one) => one.scrollWidth <= one.clientWidth"), where
