@@ -31,5 +31,7 @@ autodoc_typehints = "none"  # the numpydoc sections say the types
 autodoc_member_order = "bysource"
 exclude_patterns = ["_build", "examples/*.ipynb", "examples/*.py"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["tasks.css"]
 html_title = f"gaussianmlr {__version__}"
 suppress_warnings = ["ref.python"]  # two classes may have attributes of one name

@@ -31,7 +31,8 @@ for name, tau in zip(noise, found.tau_b_of_ranker):
 model = rankers.thurstone(several)
 fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 ax.bar([*noise], model.reliability)
-ax.set_ylabel("reliability\n(how many typical people an answer is worth)")
+ax.set_title("1 = a typical person", fontsize=10)
+ax.set_ylabel("reliability")
 
 # %%
 # One order per picture, in four ways, against the truth that nobody saw.

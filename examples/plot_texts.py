@@ -52,4 +52,5 @@ pd.DataFrame(
 # One curve per emotion: left of zero it is not there.
 from gaussianmlr.plots import GaussianDisplay
 
-GaussianDisplay.from_predictions(found, 0).plot()
+display = GaussianDisplay.from_predictions(found, 0).plot()
+display.ax_.set_title(f"“{texts[test[0]]}”\n{found.orders[0]}", loc="left", fontsize=10.5)

@@ -40,6 +40,7 @@ def test_demo_trains_shows_and_does_nothing_twice(tmp_path):
     assert found["images_seen"] == 96
     assert len(found["pictured"]) == 6
     html = page.read_text("utf-8")
+    assert "The larger a digit, the more significant." in html
     assert html.count('alt="Picture test ') >= 6
     assert html.index('id="chosen"') < html.index('id="metrics"')
     with Image.open(tmp_path / "demo" / "demo.png") as picture:

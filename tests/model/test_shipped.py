@@ -1,12 +1,10 @@
 """Models that come with the package, and weights in 16 bits."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn.datasets
 import torch
 from safetensors.torch import load_file
 
@@ -34,15 +32,19 @@ def test_all_of_them_are_small():
 
 @pytest.mark.slow
 def test_one_takes_photographs(tmp_path):
-    """A temple among trees, which no training set of ours has; the backbone comes from its package."""
-    photo = Path(sklearn.datasets.__file__).parent / "images" / "china.jpg"
-    (tmp_path / "photos").mkdir()
-    shutil.copy(photo, tmp_path / "photos")
-    done = gmlr("predict", "shipped:nsid", str(tmp_path / "photos"), "--out", str(tmp_path / "out.csv"))
+    """Those of the README, beside what a person sees; the backbone comes from its package."""
+    photos = Path(__file__).parents[2] / "examples/photos"
+    done = gmlr("predict", "shipped:nsid", str(photos), "--out", str(tmp_path / "out.csv"))
     assert done.returncode == 0, done.stderr
-    (row,) = pd.read_csv(tmp_path / "out.csv").itertuples(index=False)
-    assert row.order.startswith("building")
-    assert "snow" not in row.order
+    rows = pd.read_csv(tmp_path / "out.csv")
+    orders = {Path(name).stem: order.split(" > ") for name, order in zip(rows["name"], rows["order"])}
+    assert orders["china"][0] == "building"
+    assert orders["flower"] == ["plant"]
+    assert orders["picos-de-europa"][:2] == ["mountain", "snow"]
+    assert orders["sunset"][0] == "sky"
+    assert set(orders["aizkorri"]) >= {"mountain", "plant"}
+    assert set(orders["brook"]) == {"plant", "water"}
+    assert len(orders) == 6
 
 
 @pytest.mark.slow

@@ -135,6 +135,16 @@ def test_names_of_close_peaks_do_not_lie_on_each_other():
         assert not boxes[one].padded(-1).overlaps(boxes[other].padded(-1))
 
 
+def test_curves_in_a_part_of_a_figure_are_those_of_a_figure_of_its_size():
+    alone = plt.figure(figsize=(3, 2))
+    part = plt.figure(figsize=(6, 4)).subfigures(2, 2)[1, 0]
+    drawn = []
+    for place in (alone, part):
+        display = GaussianDisplay([1.0, 1.05], [0.3, 0.3], ["sky", "sea"]).plot(place.subplots())
+        drawn.append((display.ax_.get_ylim(), [text.xyann for text in display.ax_.texts]))
+    assert drawn[0] == drawn[1]
+
+
 def many(count=40, seed=0):
     rng = np.random.default_rng(seed)
     mu, sigma = rng.normal(1, 2, (12, count)), rng.uniform(0.5, 2, (12, count))

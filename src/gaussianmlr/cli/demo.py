@@ -199,7 +199,8 @@ def _measured(fitted: Fitted, test: RankedMNIST) -> Evidence:
     reading, truth = read(fitted.model, test, 64)
     digits = f"drawn from {describe_digits(test.digits, 'test')['name']} that were not used before"
     name, rows = "canvases of unseen digits", np.arange(len(test))
-    return Evidence(fitted.model, test, name, "test", rows, reading, truth.numpy(), (digits,))
+    notes = ("the larger a digit, the more significant", digits)
+    return Evidence(fitted.model, test, name, "test", rows, reading, truth.numpy(), notes)
 
 
 def _metrics(seen: Evidence) -> dict[str, float]:
@@ -242,8 +243,8 @@ def _sure(seen: Evidence) -> str:
 
 def _pictured(wrong: Sequence[Mistakes]) -> str:
     right = sum(not str(one) for one in wrong)
-    rest = "; ".join(f"in picture {place + 1} {one}" for place, one in enumerate(wrong) if str(one))
-    return f"Of the {len(wrong)} pictures {right} have exactly the right order{f': {rest}' if rest else ''}."
+    rest = "".join(f"; picture {place + 1}: {one}" for place, one in enumerate(wrong) if str(one))
+    return f"Of the {len(wrong)} pictures {right} have exactly the right order{rest}."
 
 
 def draw(seen: Evidence, rows: Sequence[int], file: Path) -> None:

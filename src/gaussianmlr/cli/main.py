@@ -89,6 +89,7 @@ def demo(
         f"The model: {out / 'strong' / 'model'}, for gaussianmlr.load; all numbers: {out / 'metrics.json'}\n"
         "\nTry next:\n"
         "  gmlr play                    move digits, and see what a model says\n"
+        "  gmlr try shipped:nsid        drop a photograph of a landscape\n"
         "  gmlr data show gray-s        look at the paper's data\n"
         "  gmlr methods                 see the rivals\n"
         "  docs/own-data.md             use your own rankings"

@@ -70,4 +70,4 @@ def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
         return _table(table, layout, (f"read {table.name}",))
     names = f"{', '.join(MANIFEST_NAMES)}, or one table"
     expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({names})"
-    raise DataError(f"{path}: no data set; expected {expected}")
+    raise DataError(f"{path}: no data set; expected {expected}. Pictures without orders: see `gmlr annotate`")

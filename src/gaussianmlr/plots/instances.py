@@ -244,8 +244,7 @@ class GaussianDisplay(OfPredictions):
         """Put names at the peaks; overlapping names move up, and the axes grow with them."""
         from matplotlib.patheffects import withStroke
 
-        box = ax.get_position()
-        width, height = 72 * ax.figure.get_size_inches() * (box.width, box.height)
+        width, height = 72 / ax.figure.dpi * ax.bbox.size  # in points; also in a part of a figure
         peaks = np.array([line.get_ydata().max() for line in self.lines_])
         across = (np.clip(self.mu, x[0], x[-1]) - x[0]) / (x[-1] - x[0]) * width
         for room in np.linspace(1.32, 4.0, 20):

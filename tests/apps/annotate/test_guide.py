@@ -182,7 +182,8 @@ def test_on_a_phone_labels_and_status_are_in_view(server, chromium, scheme):
         assert on_screen(tab, f'#labels [data-label="{label}"]'), label
     tab.locator('#labels [data-label="sky"]').tap()
     tab.locator('#labels [data-label="mountain"]').tap()
-    for where in ("#order", "#save", "#back", "#on", "#skip", "#undo"):
+    left = [f'#labels [data-label="{label}"]' for label in LABELS if label not in ("sky", "mountain")]
+    for where in ("#order", *left, "#tool-up", "#save", "#back", "#on", "#skip", "#undo"):
         assert on_screen(tab, where), where
     for where in ("#save", "#back", "#on", "#skip", "#undo"):
         assert tab.locator(where).evaluate("(one) => one.scrollWidth <= one.clientWidth"), where
@@ -198,6 +199,12 @@ def test_on_a_phone_labels_and_status_are_in_view(server, chromium, scheme):
 def test_the_guide_stands_beside_the_task_and_describes_labels(server, chromium):
     tab = enter(chromium, server, "Reader", viewport={"width": 1200, "height": 850})
     assert on_screen(tab, "#guide h1")
+    for width, height in ((1200, 850), (1366, 768), (820, 1180)):
+        tab.set_viewport_size({"width": width, "height": height})
+        for where in ("#back", "#save", "#on"):
+            assert on_screen(tab, where), (where, width)
+        wide = tab.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide[0] <= wide[1]
     assert tab.locator("#guide script, #guide img").count() == 0
     chip = tab.locator('#labels [data-label="sky"]')
     assert chip.get_attribute("title") == "Anything above the horizon, clouds included."

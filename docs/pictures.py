@@ -1,0 +1,131 @@
+"""Draw the pictures of the README and of the landing page into docs/images: `python docs/pictures.py`.
+
+The examples draw their own; the page of `gmlr annotate` is taken from a browser (playwright, and Chromium).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs/images"
+GUIDE = """What matters most in the picture comes first.
+
+## sky
+Anything above the horizon, clouds included.
+
+## plant
+Trees, grass and flowers.
+"""
+
+
+def main() -> None:
+    """Draw all."""
+    for name in ("table", "texts", "annotators", "comparing", "paper_figure"):
+        figure = drawn_by(name)
+        figure.set_size_inches(
+            (0.85 if name == "paper_figure" else 0.7) * figure.get_size_inches()
+        )  # shown small
+        save(figure, IMAGES / f"task-{name.removeprefix('paper_')}.png", dpi=170)
+    scenes = drawn_by("photographs")
+    save(scenes, IMAGES / "scenes.png", dpi=140)
+    one = scenes.subfigs[4]  # the one with the most labels
+    scenes.draw_without_rendering()
+    save(scenes, IMAGES / "task-photographs.png", box=one.bbox.transformed(scenes.dpi_scale_trans.inverted()))
+    take_annotate(IMAGES / "annotate.png")
+
+
+def drawn_by(example: str):
+    """The first figure of an example."""
+    plt.close("all")
+    runpy.run_path(str(ROOT / f"examples/plot_{example}.py"))
+    return plt.figure(1)
+
+
+def save(figure, file: Path, dpi: int = 120, box=None) -> None:
+    """Write a figure with few colours, which is a third of the bytes."""
+    whole = io.BytesIO()
+    figure.savefig(whole, dpi=dpi, bbox_inches=box)
+    reduced(Image.open(whole)).save(file, optimize=True)
+    print(file.relative_to(ROOT))
+
+
+def reduced(picture: Image.Image) -> Image.Image:
+    """The same with 256 colours."""
+    return picture.convert("RGB").quantize(256, kmeans=2)
+
+
+def take_annotate(file: Path) -> None:
+    """The page on a screen, and on a phone before and after the first answer is saved."""
+    from playwright.sync_api import sync_playwright
+
+    folder = Path(tempfile.mkdtemp())
+    photos = folder / "photos"
+    photos.mkdir()
+    for name in ("picos-de-europa.jpg", "sunset.jpg"):
+        shutil.copy(ROOT / "examples/photos" / name, photos)
+    (folder / "guide.md").write_text(GUIDE)
+    command = [sys.executable, "-m", "gaussianmlr", "annotate", photos, "--out", folder / "answers"]
+    command += ["--labels", "mountain,sky,plant,snow,cloud,sun", "--guide", folder / "guide.md", "--port", 0]
+    server = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+    try:
+        address = next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line)))
+        with sync_playwright() as playwright:
+            executable = shutil.which("chromium")
+            chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+            wide = page(chromium, address, "Cy", 1180, "light")
+            press(wide, "mountain", "sky")
+            phone = page(chromium, address, "Ann", 400, "light")
+            press(phone, "mountain", "plant", "snow")
+            dark = page(chromium, address, "Bob", 400, "dark")
+            press(dark, "mountain", "snow", "sky")
+            dark.get_by_role("button", name="Save").click()
+            dark.get_by_text("Saved: mountain").wait_for()
+            dark.wait_for_timeout(500)
+            shots = [Image.open(io.BytesIO(one.screenshot())) for one in (wide, phone, dark)]
+    finally:
+        server.terminate()
+        server.wait()
+        shutil.rmtree(folder)
+    gap = 24
+    both = Image.new("RGB", (sum(one.width + gap for one in shots) - gap, shots[0].height), "#888")
+    left = 0
+    for one in shots:
+        both.paste(one, (left, 0))
+        left += one.width + gap
+    reduced(both.resize((1600, 1600 * both.height // both.width))).save(file, optimize=True)
+    print(file.relative_to(ROOT))
+
+
+def page(chromium, address: str, name: str, width: int, scheme: str):
+    """The page of a person who just came."""
+    tab = chromium.new_context(viewport={"width": width, "height": 820}, color_scheme=scheme).new_page()
+    tab.goto(address)
+    tab.get_by_role("textbox", name="Your name").fill(name)
+    tab.keyboard.press("Enter")
+    tab.locator("#work").wait_for()
+    return tab
+
+
+def press(tab, *labels: str) -> None:
+    """Add labels to the order."""
+    for label in labels:
+        tab.locator(f'#labels [data-label="{label}"]').click()
+    tab.wait_for_timeout(500)
+
+
+if __name__ == "__main__":
+    main()
