@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,13 +24,13 @@ from gaussianmlr._utils.display import clock
 from gaussianmlr._utils.files import held, write_text
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.provenance import versions
-from gaussianmlr._utils.strict_json import dumps, loads, read_json
+from gaussianmlr._utils.strict_json import differences, dumps, loads, read_json
 from gaussianmlr.comparison.cells import Cell, read_cell, write_cell
 from gaussianmlr.comparison.participants import Contender, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.comparison.splits import Run, parts_of, runs_of
 from gaussianmlr.comparison.verdict import Comparison
 from gaussianmlr.data import RankedData, Setting
-from gaussianmlr.data.open import Source, find_data, open_data
+from gaussianmlr.data.open import Source, find_data, open_data, portable
 from gaussianmlr.data.splits import has_test
 from gaussianmlr.data.tokens import encoder_of
 from gaussianmlr.engines.jobs import Engine, Tell, scratch
@@ -194,7 +194,8 @@ def _cells(
     if engine.is_local:
         work = _Work(plan, accelerator, folder / "runs", watcher)
     else:
-        work = _Work(_portable(plan), accelerator)
+        data, opening = portable(plan.data, plan.opening)
+        work = _Work(replace(plan, data=data, opening=opening), accelerator)
     spent: dict[str, list[float]] = {}
     left = [one.contender.name for one in missing]
     began = time.monotonic()
@@ -239,16 +240,6 @@ def _known(folder: Path, plan: _Plan) -> tuple[dict[tuple[Run, str], Cell], list
 
 def _file(folder: Path, contender: Contender, run: Run) -> Path:
     return folder / "cells" / f"{_slug(contender.name)}_{run.name}.json"
-
-
-def _portable(plan: _Plan) -> _Plan:
-    """The same plan for a process that has another working directory."""
-    data, opening = plan.data, plan.opening
-    if isinstance(data, RankedData) and data.images is not None:
-        data = replace(data, images=tuple(file.absolute() for file in data.images))
-    if Path(opening.get("digits") or "").is_dir():
-        opening = {**opening, "digits": str(Path(opening["digits"]).absolute())}
-    return replace(plan, data=data, opening=opening)
 
 
 def _measure(work: _Work, one: _Missing, tell: Tell) -> tuple[Cell, float]:
@@ -324,7 +315,7 @@ def _read(file: Path, contender: Contender, run: Run, about: dict[str, Any]) -> 
     cell = read_cell(file)
     known = {"contender": cell.contender, "seed": cell.seed, "fold": cell.fold, "about": cell.about}
     wanted = {"contender": contender.name, "seed": run.seed, "fold": run.fold, "about": about}
-    for name, was, now in _differences(known, loads(dumps(wanted))):
+    for name, was, now in differences(known, loads(dumps(wanted))):
         raise DataError(
             f"{file} has {name} = {shorten(was)}, not {shorten(now)}; remove it to train it again"
         )
@@ -356,7 +347,7 @@ def _claim(folder: Path, plan: _Plan) -> None:
         known = {name: there[name] for name in wanted}
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{file} is not the plan of a comparison; choose another folder") from None
-    for name, was, now in _differences(known, wanted):
+    for name, was, now in differences(known, wanted):
         shown = "is of other data" if name == "data" else f"has {name} = {shorten(was)}, not {shorten(now)}"
         raise DataError(f"the comparison in {folder} {shown}; choose another folder, or remove this one")
     _keep(file, wanted, plan, there.get("asked", {}))
@@ -373,16 +364,6 @@ def _keep(file: Path, wanted: dict[str, Any], plan: _Plan, before: dict[str, Any
         "runs": list(dict.fromkeys(runs)),
     }
     write_text(file, dumps({**wanted, "asked": asked}, indent=2, ensure_ascii=False) + "\n")
-
-
-def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for name in now:
-        if isinstance(now[name], dict) and isinstance(was.get(name), dict):
-            yield from _differences(
-                {**dict.fromkeys(now[name]), **was[name]}, {**dict.fromkeys(was[name]), **now[name]}
-            )
-        elif was.get(name) != now[name]:
-            yield name, was.get(name), now[name]
 
 
 def _slug(name: str) -> str:
