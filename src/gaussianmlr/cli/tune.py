@@ -19,6 +19,7 @@ _OF_DATA = ("size", "digits", "image_size", "channels", "labels", "threshold", "
 
 @reads_tables()
 def tune_command(
+    context: typer.Context,
     data: options.Data,
     out: Annotated[Path, typer.Option(help="Folder of the search: trials, the best recipe, the picture.")],
     trials: Annotated[
@@ -144,11 +145,16 @@ def tune_command(
     if as_json:
         options.print_json({**search.to_dict(), "test": metrics or None})
         return
-    _show(search, data, out, metrics, has_test(found))
+    _show(search, data, out, metrics, has_test(found), _given(context))
 
 
 def _show(
-    search: Search, data: str, out: Path, metrics: dict[str, dict[str, float]], there_is_test: bool
+    search: Search,
+    data: str,
+    out: Path,
+    metrics: dict[str, dict[str, float]],
+    there_is_test: bool,
+    given: list[str],
 ) -> None:
     from gaussianmlr._utils.display import metrics_table
 
@@ -168,22 +174,18 @@ def _show(
         str(out / "best.json"),
         "--out",
         str(out / "best"),
-        *_given(),
+        *given,
     ]
     typer.echo(f"train the best: {shlex.join(command)}")
 
 
-def _given() -> list[str]:
+def _given(context: typer.Context) -> list[str]:
     """The options of this call that say how data is read, for the command that trains on it."""
-    import click
-    from click.core import ParameterSource
-
-    context = click.get_current_context()
     names = {*_OF_DATA, *OPTIONS}
     words = []
     for one in context.command.params:
         value = context.params.get(one.name or "")
         source = context.get_parameter_source(one.name or "")
-        if one.name in names and source is ParameterSource.COMMANDLINE:
+        if one.name in names and source is not None and source.name == "COMMANDLINE":
             words += [one.opts[0]] if value is True else [one.opts[0], str(getattr(value, "value", value))]
     return words

@@ -47,23 +47,25 @@ class SearchDisplay(Display):
     def plot(self, ax: Any = None) -> SearchDisplay:
         """Draw it."""
         ax = axes(ax, (6.4, 3.6))
-        known = [row for row in self.rows if row.value is not None]
-        done = [row for row in known if row.state == "complete"]
-        stopped = [row for row in known if row.state == "pruned"]
-        self._default(ax, done[0])
+        done = [row for row in self.rows if row.state == "complete"]
         numbers, values = self._points(done)
+        floor = self._floor(np.array(values))
+        far = [number for number, value in zip(numbers, values) if value < floor]
+        self._default(ax, done[0])
         ax.scatter(numbers, values, s=22, color=BLUE, label="finished", zorder=3)
-        if stopped:
-            ax.scatter(*self._points(stopped), s=22, marker="x", color=GRAY, label="stopped early", zorder=2)
+        if out_of_sight := [*far, *(row.number for row in self.rows if row.state != "complete")]:
+            foot, text = ax.get_xaxis_transform(), "stopped early or far below"
+            marks = {"s": 18, "marker": "x", "color": GRAY, "transform": foot, "label": text}
+            ax.scatter(out_of_sight, [0.02] * len(out_of_sight), **marks)
         so_far = np.maximum.accumulate(values)
-        last = max(row.number for row in known)
+        last = self.rows[-1].number
         ax.step([*numbers, last], [*so_far, so_far[-1]], where="post", color=ORANGE, label="best so far")
         best = int(np.argmax(values))
         self._note(ax, f"{values[best]:.1f}", (numbers[best], values[best]), (0, 5), ha="center", fontsize=9)
         ax.set_xlabel("trial")
         ax.set_ylabel("validation tau-b, percent")
         ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-        self._limit(ax, np.array(values))
+        ax.set_ylim(bottom=max(floor, ax.get_ylim()[0]))
         ax.margins(x=0.04)
         ax.grid(axis="y", color="0.9")
         ax.set_axisbelow(True)
@@ -84,8 +86,7 @@ class SearchDisplay(Display):
         return [row.number for row in rows], [100 * row.value for row in rows if row.value is not None]
 
     @staticmethod
-    def _limit(ax: Any, values: Any) -> None:
-        """Leave far worse trials out of sight, below an arrow's height, so that good ones differ visibly."""
-        low, high = np.percentile(values, 10), values.max()
-        span = max(high - low, 1.0)
-        ax.set_ylim(max(ax.get_ylim()[0], low - 1.5 * span), max(ax.get_ylim()[1], high + 0.25 * span))
+    def _floor(values: Any) -> float:
+        """Where the picture ends below, so that good trials differ visibly."""
+        low = float(np.percentile(values, 10))
+        return low - 1.5 * max(float(values.max()) - low, 1.0)

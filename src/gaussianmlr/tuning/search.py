@@ -32,7 +32,7 @@ from gaussianmlr.training.defaults import (
 from gaussianmlr.training.run_folder import IDLE
 from gaussianmlr.tuning.space import Dimension, Value, applied, space_of
 from gaussianmlr.tuning.study import Study
-from gaussianmlr.tuning.trials import Score, Trial, Work, measure, searched
+from gaussianmlr.tuning.trials import Trial, Work, measure, searched
 
 __all__ = ["FORMAT", "TESTED", "Row", "Search", "tune"]
 
@@ -52,7 +52,7 @@ class Row:
     state : str
         ``complete``, ``pruned`` (stopped early) or ``fail``.
     value, standard_error : float or None
-        Mean tau-b and its standard error over rows; of a pruned trial the last value it reported.
+        Mean tau-b and its standard error over rows, of complete trials.
     seconds : float or None
         Time of the trial.
     changes : dict
@@ -159,8 +159,8 @@ def tune(
     The test part of the data is left out before anything is trained. Trials are measured on the validation
     part of the data if it has one, else on folds or a fifth of the training rows, drawn by ids; a fifth of
     the rest chooses the epoch. Trial 0 is the default recipe. Further trials are proposed by the
-    tree-structured Parzen estimator [1]_; one that is worse than the median of others at the same point is
-    stopped.
+    tree-structured Parzen estimator [1]_; one that is among the worst quarter at the same point (folds, or
+    quarters of a single training) is stopped.
 
     Parameters
     ----------
@@ -319,18 +319,18 @@ def _try(
 
     if there := sum(row.state.is_finished() for row in study.rows()):
         say(f"{there} of {max(there, trials)} trials exist already")
-    best = -1.0
+    best = max([row.value for row in study.rows() if row.state.name == "COMPLETE"], default=-1.0)
     with closing(run_jobs(measure, work, coming(), engine, heard=study.heard, say=say)) as results:
         for trial, found in results:
-            if isinstance(found, Score):
+            if isinstance(found, str):
+                study.fail(trial, found)
+                end = f"failed: {found}"
+            else:
                 study.tell(trial, found)
                 best = best if found.pruned else max(best, found.value)
-                end = "stopped early" if found.pruned else f"best so far {100 * best:.2f}"
-                took = clock(found.seconds)
-                say(f"[{trial.number + 1}/{trials}] tau-b {100 * found.value:.2f}, {took}; {end}")
-            else:
-                study.fail(trial, found)
-                say(f"[{trial.number + 1}/{trials}] failed: {found}")
+                end = "stopped early" if found.pruned else f"tau-b {100 * found.value:.2f}"
+                end += f", {clock(found.seconds)}; best so far {100 * best:.2f}"
+            say(f"[{trial.number + 1}/{trials}] {end}")
             shutil.rmtree(folder / "runs" / trial.folder, ignore_errors=True)
 
 
@@ -348,15 +348,14 @@ def _found(study: Study, measured_on: str) -> Search:
     for one in study.rows():
         if not one.state.is_finished():
             continue
-        steps = one.intermediate_values
-        last = steps[max(steps)] if steps else None
         state = one.state.name.lower()
+        whole = state == "complete"
         rows.append(
             Row(
                 one.number,
                 state,
-                one.value if state == "complete" else last if state == "pruned" else None,
-                one.user_attrs.get("standard_error") if state == "complete" else None,
+                one.value if whole else None,
+                one.user_attrs["standard_error"] if whole else None,
                 one.user_attrs.get("seconds"),
                 dict(one.params) if one.number else {},
                 one.user_attrs.get("why", ""),

@@ -111,8 +111,10 @@ def space_of(
         ]
     if _may_have_trees(recipe, data):
         trees = TreeSettings.of(recipe.trees)
+        # "auto" ends as one of the three, at twice the price; the default recipe counts as the nearest.
+        model = "both" if recipe.model == "auto" else recipe.model
         found = [
-            _choice(recipe, "model", ("network", "trees", "both")),
+            Dimension("model", model, choices=("network", "trees", "both")),
             *found,
             _number(recipe, "trees.rate", 0.02, 0.2, default=trees.rate, log=True),
             _number(recipe, "trees.depth", 2, 6, default=trees.depth),
