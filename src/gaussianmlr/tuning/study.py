@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gaussianmlr._utils.extras import require
+from gaussianmlr._utils.files import aside
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.tuning.space import Dimension, applied, asked
@@ -49,22 +50,22 @@ class Study:
     ) -> None:
         require("a search over recipes", "optuna")
         import optuna
-        from sqlalchemy import URL
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.base, self.space, self.seed = base, tuple(space), seed
-        url = URL.create("sqlite", database=str(file.absolute())).render_as_string()
         # Gently: folds are small, and so are the differences between good recipes.
         pruner = optuna.pruners.PercentilePruner(_KEPT, n_startup_trials=_BEGIN)
         with _quiet():
             try:
-                storage = optuna.storages.RDBStorage(url)
-                self._study = optuna.create_study(
-                    storage=storage,
+                if not file.exists():
+                    with aside(file) as part:
+                        first = _storage(part)
+                        optuna.create_study(storage=first, study_name=_NAME, direction="maximize")
+                        first.engine.dispose()
+                self._study = optuna.load_study(
+                    storage=_storage(file),
                     study_name=_NAME,
-                    direction="maximize",
-                    pruner=pruner,
-                    load_if_exists=True,
+                    pruner=pruner if prune else optuna.pruners.NopPruner(),
                 )
             except Exception as error:  # SQLAlchemy's, sqlite3's and Optuna's own have no common class
                 why = str(error).partition("\n")[0]
@@ -142,6 +143,14 @@ class Study:
         self._trials[trial.number].set_user_attr("why", why)
         with _quiet():
             self._study.tell(trial.number, state=self._states.FAIL)
+
+
+def _storage(file: Path) -> Any:
+    import optuna
+    from sqlalchemy import URL
+
+    url = URL.create("sqlite", database=str(file.absolute())).render_as_string()
+    return optuna.storages.RDBStorage(url)
 
 
 @contextmanager

@@ -158,33 +158,29 @@ class _StoppedError(Exception):
     """A trial is not worth going on with."""
 
 
-class _Quarters(Watcher):
-    """Reports the validation tau-b of a network after each quarter of its training; passes on all else."""
+class _Inside(Watcher):
+    """Shows the bars of a training, not its lines, and reports its validation tau-b after each quarter."""
 
-    def __init__(self, epochs: int, tell: Tell, watcher: Watcher | None) -> None:
-        self.epochs, self.tell, self.other, self.told = epochs, tell, watcher or Watcher(), 0
+    def __init__(self, shown: Watcher | None, epochs: int, tell: Tell | None) -> None:
+        self.shown, self.epochs, self.tell, self.told = shown or Watcher(), epochs, tell, 0
 
     def begin(self, stage: str, epoch: int, epochs: int, steps: int, done: int) -> None:
-        """Pass it on."""
-        self.other.begin(stage, epoch, epochs, steps, done)
+        """Show a bar."""
+        self.shown.begin(stage, epoch, epochs, steps, done)
 
     def step(self, loss: float) -> None:
-        """Pass it on."""
-        self.other.step(loss)
+        """Move the bar."""
+        self.shown.step(loss)
 
-    def features(self, done: int, total: int) -> None:
-        """Pass it on."""
-        self.other.features(done, total)
-
-    def note(self, text: str) -> None:
-        """Pass it on."""
-        self.other.note(text)
+    def rounds(self, done: int, total: int) -> None:
+        """Move the bar of trees."""
+        self.shown.rounds(done, total)
 
     def end(self, row: dict[str, Any]) -> None:
-        """Pass it on, and stop if others were better by now."""
-        self.other.end(row)
+        """Remove the bar, and stop if others were better by now."""
+        self.shown.end(row)
         quarter = _QUARTERS * int(row["epoch"]) // self.epochs
-        if self.told < quarter < _QUARTERS and row.get("tau_b") is not None:
+        if self.tell and self.told < quarter < _QUARTERS and row.get("tau_b") is not None:
             self.told = quarter
             if self.tell(quarter, float(row["tau_b"])):
                 raise _StoppedError
@@ -229,9 +225,7 @@ def _measured(work: Work, trial: Trial, tell: Tell) -> Score:
 
 def _fitted(work: Work, recipe: Recipe, source: Source, folder: Path, tell: Tell) -> FloatArray:
     """Tau-b of every row that a recipe is measured on, once trained."""
-    watcher = work.watcher
-    if not work.folds and recipe.model == "network":
-        watcher = _Quarters(recipe.epochs, tell, watcher)
+    reports = not work.folds and recipe.model == "network"  # with folds, those are what is compared
     fitted = fit_kinds(
         recipe,
         source.train,
@@ -241,7 +235,7 @@ def _fitted(work: Work, recipe: Recipe, source: Source, folder: Path, tell: Tell
         out=folder,
         fingerprint=source.fingerprint,
         accelerator=work.accelerator,
-        watcher=watcher,
+        watcher=_Inside(work.watcher, recipe.epochs, tell if reports else None),
     )
     if fitted.result.interrupted:
         raise KeyboardInterrupt
