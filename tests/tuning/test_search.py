@@ -1,10 +1,7 @@
 """Searches: what they see, what they repeat, what a kill leaves, what their best recipe is worth."""
 
 import csv
-import json
-import signal
 import sqlite3
-import subprocess
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from gaussianmlr.tuning.search import tune
 from gaussianmlr.tuning.space import applied, space_of
 from gaussianmlr.tuning.study import Study
 from gaussianmlr.tuning.trials import Score, Trial, Work, measure, searched
-from support.commanding import ENVIRONMENT, command, gmlr, make_table
+from support.commanding import make_table
 
 pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'gaussianmlr[tune]'")
 
@@ -29,7 +26,6 @@ WEAK = {
     "folds": 2,
     "fixed": ["weight_decay", "batch_size", "head_settings", "backbone_settings"],
 }
-ASKED = ("--trials", "5", "--folds", "2", "--set", "model=network", "--epochs", "4", "--seed", "3")
 
 
 @pytest.fixture
@@ -41,8 +37,9 @@ def table(tmp_path):
 
 def trials(found):
     """All of the trials but their time."""
-    rows = found if isinstance(found, list) else json.loads(json.dumps(found.to_dict()))["trials"]
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+    return [
+        {name: value for name, value in row.items() if name != "seconds"} for row in found.to_dict()["trials"]
+    ]
 
 
 def test_no_trial_sees_the_test_rows(table, tmp_path):
@@ -185,50 +182,6 @@ def test_mistakes_are_said_before_anything_is_trained(table, tmp_path, settings,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
-def test_a_search_that_was_stopped_tries_what_it_would_have_tried(table, tmp_path, sign):
-    whole = gmlr("tune", table, "--out", tmp_path / "whole", *ASKED, "--json")
-    assert whole.returncode == 0, whole.stderr
-    process = subprocess.Popen(
-        command("tune", table, "--out", tmp_path / "cut", *ASKED),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env=ENVIRONMENT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    for line in process.stderr:
-        if line.startswith("[2/5]"):
-            break
-    process.send_signal(sign)
-    rest = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(120) == (-9 if sign == signal.SIGKILL else 130)
-    assert (sign == signal.SIGKILL) != (f"the same command resumes from {tmp_path / 'cut'}" in rest)
-    again = gmlr("tune", table, "--out", tmp_path / "cut", *ASKED, "--json")
-    assert again.returncode == 0, again.stderr
-    assert "of 5 trials exist already" in again.stderr
-    assert trials(json.loads(again.stdout)["trials"]) == trials(json.loads(whole.stdout)["trials"])
-    assert not (tmp_path / "cut/runs").exists()
-
-
-@pytest.mark.slow
-def test_the_command_that_trains_the_best_is_shown_and_works(tmp_path):
-    table = tmp_path / "my hikes.csv"
-    make_table(120).rename(columns={"ranking": "taste"}).to_csv(table, index=False, sep=";")
-    done = gmlr("tune", table, "--out", tmp_path / "out", *ASKED, "--ranking", "taste", "--sep", ";")
-    assert done.returncode == 0, done.stderr
-    assert "No trial saw the test part" in done.stdout
-    shown = done.stdout.rpartition("train the best: ")[2]
-    words = subprocess.run(["xargs", "-n1"], input=shown, capture_output=True, text=True).stdout.splitlines()
-    assert words[:2] == ["gmlr", "train"]
-    trained = gmlr(*words[1:], "--no-peers")
-    assert trained.returncode == 0, trained.stderr
-    best = Recipe.read(tmp_path / "out/best.json")
-    assert json.loads((tmp_path / "out/best/model/config.json").read_text())["recipe"] == best.to_dict()
-
-
-@pytest.mark.slow
 def test_a_search_over_ranked_mnist_draws_other_images_to_choose_the_epoch(tmp_path):
     recipe = Recipe(backbone="fast", epochs=1, batch_size=16, backbone_settings={"widths": [8, 16, 16]})
     found = tune("gray-s-small", out=tmp_path, recipe=recipe, trials=2, size=48, digits="embedded")
@@ -246,3 +199,15 @@ def _print(setting):
     from gaussianmlr.data.open import open_data
 
     return open_data(setting, size=48, digits="embedded").fingerprint
+
+
+def test_a_missing_optuna_is_one_message(tmp_path, monkeypatch):
+    monkeypatch.setattr("gaussianmlr._utils.extras.find_spec", lambda name: None)
+    with pytest.raises(DataError, match=r"needs optuna: pip install 'gaussianmlr\[tune\]'"):
+        Study(tmp_path / "s.db", QUICK, space_of(QUICK))
+
+
+def test_what_is_no_storage_is_refused(tmp_path):
+    (tmp_path / "s.db").write_bytes(b"not of SQLite" * 100)
+    with pytest.raises(DataError, match=r"s\.db is not the storage of a search"):
+        Study(tmp_path / "s.db", QUICK, space_of(QUICK))
