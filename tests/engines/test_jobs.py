@@ -25,7 +25,7 @@ from support.commanding import ENVIRONMENT, command, gmlr, make_table
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gaussianmlr[ray]'")
 
 TASK = "ray::_job"
-COMPARED = ("--method", "gmlr,crpc,forest", "--seeds", "2", "--epochs", "150", "--set", "patience=none")
+COMPARED = ("--method", "gmlr,crpc,forest", "--seeds", "2", "--epochs", "60", "--set", "patience=none")
 
 
 def cells(folder):
@@ -49,7 +49,7 @@ def check_stop(table, tmp, on_ray):
     try:
         assert within(240, lambda: running.poll() is not None or list(out.glob("cells/*.json")))
         running.send_signal(signal.SIGTERM)
-        assert running.wait(timeout=60) == 143, said.read_text()
+        assert running.wait(timeout=120) == 143, said.read_text()
     finally:
         running.kill()
     assert f"the same command resumes from {out}" in said.read_text()
@@ -139,12 +139,11 @@ def test_cells_survive_the_loss_of_a_machine(tmp_path):
         on_ray = ("--engine", "ray", "--ray-address", made.address)
         running = started(said, "compare", table, "--out", out, *COMPARED, *on_ray)
         try:
-            assert within(240, lambda: running.poll() is not None or all(busy(node, TASK) for node in nodes))
+            assert within(240, lambda: running.poll() is not None or busy(nodes[0], TASK))
             assert running.poll() is None, said.read_text()
-            assert busy(nodes[0], TASK)
             made.remove_node(nodes[0], allow_graceful=False)  # SIGKILL
             assert len(list(out.glob("cells/*.json"))) < 4
-            assert running.wait(timeout=240) == 0, said.read_text()
+            assert running.wait(timeout=480) == 0, said.read_text()
         finally:
             running.kill()
         assert cells(out) == cells(tmp_path / "local")
