@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import tempfile
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +132,7 @@ def run(
             yield item, function(shared, item, functools.partial(heard, item) if heard else _unheard)
         return
     with joined(engine.address or LOCAL, cores_of(engine)) as ray:
-        yield from _Crowd(ray, engine, function, shared, heard, say).run(iter(items))
+        yield from _RayRun(ray, engine, function, shared, heard, say).run(iter(items))
 
 
 def _unheard(step: int, value: float) -> bool:
@@ -158,7 +157,7 @@ def scratch() -> Iterator[Path]:
         remove(folder)
 
 
-class _Crowd:
+class _RayRun:
     """The jobs of one run on a Ray cluster."""
 
     def __init__(
@@ -173,7 +172,7 @@ class _Crowd:
         self.ray, self.engine, self.heard, self.say = ray, engine, heard, say
         self.running: dict[Any, tuple[int, Any]] = {}  # jobs by what Ray calls their results
         self._numbers = 0
-        self._alone_since: float | None = None  # no machine has had a free core for a job since then
+        self._warned = False
         cores = engine.threads or 1
         # An actor on this machine, which lives as long as the run, passes on what jobs report.
         here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
@@ -192,21 +191,21 @@ class _Crowd:
                 for reference in done:
                     item = self.running.pop(reference)[1]
                     yield item, self._result(reference, item)
-                self._complain(bool(done))
+                self._warn_if_stuck(bool(done))
         finally:
             self._stop()
 
     def _fill(self, items: Iterator[Any]) -> bool:
-        """Start jobs while there is room; whether one was started."""
+        """Start jobs while there is room; False once there are no more items."""
         while len(self.running) < self._room():
             try:
                 item = next(items)
             except StopIteration:
                 return False
             self._numbers += 1
-            # Not the function and what is shared themselves, which would be sent once per job.
-            reference = self._start(self._arguments[0], [self._arguments[1]], item, self._numbers,
-                                    *self._arguments[2:])  # fmt: skip
+            function, shared, board, cores = self._arguments
+            # In a list Ray passes on the reference, so that a process can fetch what is shared once.
+            reference = self._start(function, [shared], item, self._numbers, board, cores)
             self.running[reference] = (self._numbers, item)
         return True
 
@@ -218,16 +217,15 @@ class _Crowd:
             rooms.append(int(has.get("GPU", 0) / self.engine.gpus))
         return max(1, min(rooms if self.engine.workers is None else [*rooms, self.engine.workers]))
 
-    def _complain(self, done: bool) -> None:
-        """Say once if no machine is large enough for a job: it may have been the last that was lost."""
+    def _warn_if_stuck(self, done: bool) -> None:
+        """Say once if no machine is large enough for a job: the last one may have been lost."""
         has = self.ray.cluster_resources()
-        wanted = {"CPU": self.engine.threads or 1, "GPU": self.engine.gpus}
-        if done or all(has.get(name, 0) >= count for name, count in wanted.items()):
-            self._alone_since = None
-        elif self._alone_since is None:
-            self._alone_since = time.monotonic()
-            needs = f"{wanted['CPU']} cores" + (f" and {wanted['GPU']:g} GPUs" if wanted["GPU"] else "")
-            self.say(f"no machine of the Ray cluster has {needs}; waiting for one")
+        cores, gpus = self.engine.threads or 1, self.engine.gpus
+        stuck = not done and (has.get("CPU", 0) < cores or has.get("GPU", 0) < gpus)
+        if stuck and not self._warned:
+            needs = f"{cores} cores" + (f" and {gpus:g} GPUs" if gpus else "")
+            self.say(f"the Ray cluster does not have {needs} for a job; waiting for a machine")
+        self._warned = stuck
 
     def _listen(self) -> None:
         """Hear what jobs have reported, and tell them to stop."""
