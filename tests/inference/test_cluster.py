@@ -1,11 +1,7 @@
 """Prediction on Ray: the bytes of the local run, from a real cluster, one of whose machines is killed."""
 
-import contextlib
 import io
-import shutil
 import subprocess
-import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +17,7 @@ from gaussianmlr.inference.streams import stream
 from gaussianmlr.inference.writers import make_writer
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.training.fit import fit
+from support.clusters import busy, cluster, processes, within
 from support.commanding import ENVIRONMENT, LABELS, command, gmlr, make_table
 
 pytestmark = pytest.mark.slow
@@ -28,54 +25,7 @@ pytestmark = pytest.mark.slow
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'gaussianmlr[ray]'")
 
 PICTURES = 120
-
-
-def processes():
-    """(parent, command line) of everything that runs."""
-    listed = subprocess.run(["ps", "-A", "-o", "ppid=,args="], capture_output=True, text=True, check=True)
-    return [tuple(line.split(maxsplit=1)) for line in listed.stdout.splitlines() if len(line.split()) > 1]
-
-
-def within(seconds, condition):
-    end = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
-
-
-@contextlib.contextmanager
-def cluster():
-    """A head without cores and two workers with one each; afterwards no process and no file is left."""
-    from ray.cluster_utils import Cluster
-
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets need a short path
-    quick = {
-        "health_check_period_ms": 500,
-        "health_check_timeout_ms": 2000,
-        "health_check_failure_threshold": 4,
-    }
-    store = {"object_store_memory": 80 << 20}
-    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **store}
-    made = Cluster()
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("RAY_TMPDIR", folder)
-            patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-            patch.setenv("RAY_worker_niceness", "0")  # or a busy machine would hardly let them begin
-            made.add_node(**head)
-            nodes = [made.add_node(num_cpus=1, **store) for _ in range(2)]
-        yield made, nodes
-    finally:
-        made.shutdown()
-        gone = within(20, lambda: not [line for _, line in processes() if folder in line])
-        shutil.rmtree(folder)
-        assert gone
-
-
-def busy(node):
-    """Whether a worker process of this node predicts at this moment."""
-    raylet = node.all_processes["raylet"][0].process.pid
-    return any(int(parent) == raylet and "ray::MapBatches" in line for parent, line in processes())
+TASK = "ray::MapBatches"
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +144,15 @@ def test_a_killed_machine_changes_nothing(seeing, photos, table, tmp_path):
         asked = ["predict", seeing, photos, *settings, "--engine", "ray", "--ray-address", made.address]
         running = subprocess.Popen(command(*asked), stdout=out, stderr=err, env=ENVIRONMENT)
         try:
-            seen = within(240, lambda: running.poll() is not None or (all(map(busy, nodes)) and lines(found)))
+            seen = within(
+                240,
+                lambda: (
+                    running.poll() is not None or (all(busy(node, TASK) for node in nodes) and lines(found))
+                ),
+            )
             assert seen, said.read_text()
             assert running.poll() is None, "it was done before both machines had begun"
-            assert busy(nodes[0])
+            assert busy(nodes[0], TASK)
             made.remove_node(nodes[0], allow_graceful=False)  # SIGKILL
             assert lines(found) < PICTURES / 2
             assert running.wait(timeout=240) == 1

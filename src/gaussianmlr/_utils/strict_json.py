@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gaussianmlr._utils.bounded import read_regular
 from gaussianmlr.errors import DataError
 
-__all__ = ["dumps", "loads", "read_json"]
+__all__ = ["differences", "dumps", "loads", "read_json"]
 
 
 def read_json(path: str | os.PathLike[str], most: int = 16 << 20) -> Any:
@@ -91,3 +92,20 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Fields that differ, with both values; those of fields that hold fields by their own names.
+
+    Examples
+    --------
+    >>> list(differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}))
+    [('c', 2, 3)]
+    """
+    for name in now:
+        if isinstance(now[name], dict) and isinstance(was.get(name), dict):
+            yield from differences(
+                {**dict.fromkeys(now[name]), **was[name]}, {**dict.fromkeys(was[name]), **now[name]}
+            )
+        elif was.get(name) != now[name]:
+            yield name, was.get(name), now[name]

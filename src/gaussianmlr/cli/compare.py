@@ -54,6 +54,9 @@ def compare_command(
     threshold: options.Threshold = None,
     tolerance: options.Tolerance = 0.0,
     accelerator: options.Accelerator = "auto",
+    engine: options.OnEngine = options.EngineName.local,
+    ray_address: options.RayAddress = None,
+    workers: options.Workers = None,
     threads: options.Threads = None,
     trust: options.Trust = None,
     quiet: options.Quiet = False,
@@ -64,7 +67,7 @@ def compare_command(
     """Compare methods on the same splits with the same budget: mean, spread, and paired tests.
 
     After Ctrl-C, a crash or a kill, the same command resumes with what is missing; more methods or seeds
-    may be added to a comparison later.
+    may be added to a comparison later. With `--engine ray` cells run on a Ray cluster, and give the same.
 
     Examples: `gmlr compare hikes.csv --out runs/who`, `gmlr compare hikes.csv --out runs/all --method all
     --folds 5 --seeds 2`, `gmlr compare photos/ --out runs/weak --method gmlr,lsep --supervision both`.
@@ -77,6 +80,7 @@ def compare_command(
     from gaussianmlr.model.settings import recipe_of
     from gaussianmlr.training.defaults import default_recipe, why_small
 
+    place = options.engine_of(engine, ray_address, workers, threads, accelerator)
     names = [one.strip() for text in method or () for one in text.split(",") if one.strip()]
     said = f"stopped; what is finished is kept, and the same command resumes from {out}"
     with options.resumable(said, quiet, lines=False, threads=threads) as watcher:
@@ -106,6 +110,7 @@ def compare_command(
             seeds=seeds,
             folds=folds,
             accelerator=accelerator,
+            engine=place,
             watcher=watcher,
             say=watcher.note,
             size=size,

@@ -26,6 +26,7 @@ from gaussianmlr.cli.report import report_command
 from gaussianmlr.cli.reproduce import reproduce_command
 from gaussianmlr.cli.serve import serve_command, try_command
 from gaussianmlr.cli.train import train_command
+from gaussianmlr.cli.tune import tune_command
 
 app = typer.Typer(
     name="gmlr",
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("train")(train_command)
 app.command("compare")(compare_command)
+app.command("tune")(tune_command)
 app.command("evaluate")(evaluate_command)
 app.command("calibrate")(calibrate_command)
 app.command("predict")(predict_command)

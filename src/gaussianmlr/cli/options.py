@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from gaussianmlr._utils.strict_json import dumps
 if TYPE_CHECKING:
     from gaussianmlr._utils.progress import ConsoleWatcher
     from gaussianmlr.comparison.peers import Peers
+    from gaussianmlr.engines.jobs import Engine
 
 
 def _trusted(context: typer.Context, names: list[str] | None) -> list[str] | None:
@@ -132,6 +134,27 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Threads of torch; by default as many as the size of a step is worth."),
 ]
+
+
+class EngineName(StrEnum):
+    """Where a command does its work."""
+
+    local = "local"
+    ray = "ray"
+
+
+OnEngine = Annotated[
+    EngineName,
+    typer.Option("--engine", help="This process, or the machines of a Ray cluster (needs gaussianmlr[ray])."),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(help="Ray cluster to join: auto or HOST:PORT; by default one is started for the run."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="With Ray: how much is done at the same time; by default one per core."),
+]
 BatchSize = Annotated[int, typer.Option(min=1, help="Instances per batch.")]
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback needs --token.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen at; 0 takes a free one.")]
@@ -203,6 +226,16 @@ def resumable(
 
     with stoppable(said), working(threads, quiet, lines=lines) as watcher:
         yield watcher
+
+
+def engine_of(
+    name: EngineName, address: str | None, workers: int | None, threads: int | None, accelerator: str = "auto"
+) -> Engine:
+    """The engine that options ask for; a job on Ray has one GPU where the accelerator is one."""
+    from gaussianmlr.engines.jobs import Engine
+
+    gpus = 1.0 if name is EngineName.ray and accelerator in ("cuda", "gpu") else 0.0
+    return Engine(name.value, address, workers, threads, gpus)
 
 
 def listed(labels: str | None) -> list[str] | None:

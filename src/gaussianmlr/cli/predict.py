@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaussianmlr.cli.options import BatchSize, EscapeFormulas, ModelFolder, Threads, Trust, working
+from gaussianmlr.cli.options import (
+    BatchSize,
+    EngineName,
+    EscapeFormulas,
+    ModelFolder,
+    OnEngine,
+    RayAddress,
+    Threads,
+    Trust,
+    Workers,
+    engine_of,
+    working,
+)
 from gaussianmlr.cli.tables import FORMAT, reads_tables
 
 if TYPE_CHECKING:
@@ -38,13 +50,6 @@ class OnError(StrEnum):
 
     skip = "skip"
     stop = "stop"
-
-
-class Engine(StrEnum):
-    """Where predictions are made."""
-
-    local = "local"
-    ray = "ray"
 
 
 @reads_tables(*FORMAT)
@@ -80,16 +85,9 @@ def predict_command(
     ] = OnError.skip,
     batch_size: BatchSize = 64,
     threads: Threads = None,
-    engine: Annotated[
-        Engine, typer.Option(help="This process, or the machines of a Ray cluster (needs gaussianmlr[ray]).")
-    ] = Engine.local,
-    ray_address: Annotated[
-        str | None,
-        typer.Option(help="Ray cluster to join: auto or HOST:PORT; by default one is started for the run."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="With Ray: concurrent batches; by default one per core.")
-    ] = None,
+    engine: OnEngine = EngineName.local,
+    ray_address: RayAddress = None,
+    workers: Workers = None,
     trust: Trust = None,
     escape_formulas: EscapeFormulas = False,
     layout: Any = None,
@@ -104,14 +102,12 @@ def predict_command(
     from functools import partial
 
     from gaussianmlr.data.columns import unseen_lines
-    from gaussianmlr.errors import DataError
     from gaussianmlr.inference.matching import open_model
     from gaussianmlr.inference.predict import predict
     from gaussianmlr.inference.streams import stream
     from gaussianmlr.inference.writers import format_of
 
-    if engine is Engine.local and (ray_address is not None or workers is not None):
-        raise DataError("--ray-address and --workers are for --engine ray")
+    engine_of(engine, ray_address, workers, threads)  # refuses what does not belong together
     chosen = format_of(out, None if form is None else form.value)
     _check_output(out, inputs, chosen, escape_formulas)
     if layout.encoding is not None and "-" in inputs and isinstance(sys.stdin, io.TextIOWrapper):
@@ -133,8 +129,9 @@ def predict_command(
         "guarantee": guarantee,
         "bad": report if on_error is OnError.skip else None,
     }
-    if engine is Engine.ray:
-        from gaussianmlr.inference.cluster import LOCAL, predict_on_ray
+    if engine is EngineName.ray:
+        from gaussianmlr.engines.cluster import LOCAL
+        from gaussianmlr.inference.cluster import predict_on_ray
 
         settings |= {"standard_input": sys.stdin, "address": ray_address or LOCAL, "workers": workers}
         settings["layout"] = layout

@@ -7,10 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gaussianmlr.cli.options import Accelerator, AsJson, Digits, Quiet, print_json, resumable
+from gaussianmlr.cli.options import (
+    Accelerator,
+    AsJson,
+    Digits,
+    EngineName,
+    OnEngine,
+    Quiet,
+    RayAddress,
+    Threads,
+    Workers,
+    engine_of,
+    print_json,
+    resumable,
+)
 
 if TYPE_CHECKING:
     from gaussianmlr._utils.progress import ConsoleWatcher
+    from gaussianmlr.engines.jobs import Engine
     from gaussianmlr.paper.cells import Cell
     from gaussianmlr.paper.places import Places, Sources
 
@@ -73,12 +87,17 @@ def reproduce_command(
     work: Annotated[Path, typer.Option(help="Folder of runs and models.")] = Path("runs/paper"),
     results: Annotated[Path, typer.Option(help="Folder of cells, tables and figures.")] = Path("results"),
     accelerator: Accelerator = "auto",
+    engine: OnEngine = EngineName.local,
+    ray_address: RayAddress = None,
+    workers: Workers = None,
+    threads: Threads = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper. Cells run once; after Ctrl-C, a crash or a kill, the same command resumes.
 
-    Several processes may run the same command: a cell that one of them works on is left to it.
+    Several processes may run the same command: a cell that one of them works on is left to it. With
+    `--engine ray` cells run on a Ray cluster, and give the same.
 
     Examples: `gmlr reproduce gray`, `gmlr reproduce all --plan`,
     `gmlr reproduce cell gray-s gmlr strong --seed 1 --set head=linear`, `gmlr reproduce tables --no-train`,
@@ -86,8 +105,12 @@ def reproduce_command(
 
     Exit code: 0 done, 2 something to fix, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
+    from gaussianmlr.errors import DataError
     from gaussianmlr.paper.places import Places, Sources
 
+    place = engine_of(engine, ray_address, workers, threads, accelerator)
+    if not place.is_local and what[0] == "rates":
+        raise DataError("rates are tried on this machine; leave --engine ray out")
     places, sources = Places(work, results), Sources(digits, nsid, avdp)
     if what[0] == "submit":
         _submit(what[1:], places, name, by, link, images, digits)
@@ -99,13 +122,20 @@ def reproduce_command(
     if show_plan:
         _show_plan(cells, places, as_json, with_values)
         return
-    with resumable("stopped; the same command resumes", quiet) as watcher:
+    with resumable("stopped; the same command resumes", quiet, threads=threads) as watcher:
         if what[0] == "rates":
             _try_rates(cells, preset, places, sources, accelerator, watcher, no_train)
             return
         if not no_train:
             _train(
-                cells, places, sources, accelerator, watcher, alone=what[0] == "cell", with_values=with_values
+                cells,
+                places,
+                sources,
+                accelerator,
+                place,
+                watcher,
+                alone=what[0] == "cell",
+                with_values=with_values,
             )
         _show_cells(cells, places, sources)
         if what[0] not in ("cell", "cells"):
@@ -161,6 +191,7 @@ def _train(
     places: Places,
     sources: Sources,
     accelerator: str,
+    engine: Engine,
     watcher: ConsoleWatcher,
     *,
     alone: bool,
@@ -182,6 +213,7 @@ def _train(
         places,
         sources,
         accelerator=accelerator,
+        engine=engine,
         watcher=watcher,
         say=watcher.note,
         with_values=with_values,

@@ -26,7 +26,7 @@ def _text(help_: str, *names: str) -> Any:
 FORMAT = ("sep", "decimal", "encoding", "sheet", "id_column")
 # A model knows its feature columns.
 OF_A_MODEL = (*FORMAT, "ranking", "drop", "split_column", "ranker", "order_separator", "positions", "missing")
-_OPTIONS: dict[str, tuple[Any, Any]] = {
+OPTIONS: dict[str, tuple[Any, Any]] = {
     "ranking": (_text("The column of orders; 'ranking' by default.", "--ranking"), None),
     "features": (
         _text("The feature columns: a,b,c. By default every column without another role.", "--features"),
@@ -85,7 +85,7 @@ def reads_tables(*names: str, part: bool = False) -> Callable[[Callable[..., Non
         Whether ``--split`` of the command is the part to measure on, so that the column is
         ``--split-column`` alone.
     """
-    chosen = {name: _OPTIONS[name] for name in names or _OPTIONS}
+    chosen = {name: OPTIONS[name] for name in names or OPTIONS}
     if part and "split_column" in chosen:
         chosen["split_column"] = (_text("The column of parts; 'split' by default.", "--split-column"), None)
 

@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,17 @@ from gaussianmlr._utils.display import clock
 from gaussianmlr._utils.files import held, write_text
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.provenance import versions
-from gaussianmlr._utils.strict_json import dumps, loads, read_json
+from gaussianmlr._utils.strict_json import differences, dumps, loads, read_json
 from gaussianmlr.comparison.cells import Cell, read_cell, write_cell
 from gaussianmlr.comparison.participants import Contender, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.comparison.splits import Run, parts_of, runs_of
 from gaussianmlr.comparison.verdict import Comparison
 from gaussianmlr.data import RankedData, Setting
-from gaussianmlr.data.open import Source, find_data, open_data
+from gaussianmlr.data.open import Source, find_data, open_data, portable
 from gaussianmlr.data.splits import has_test
 from gaussianmlr.data.tokens import encoder_of
+from gaussianmlr.engines.jobs import Engine, Tell, scratch
+from gaussianmlr.engines.jobs import run as run_jobs
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
 from gaussianmlr.model.recipe import Recipe
@@ -56,6 +59,29 @@ class _Plan:
     opening: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Missing:
+    """A cell that is to be measured, and the digest of its split."""
+
+    contender: Contender
+    run: Run
+    parts: str
+
+    def __str__(self) -> str:
+        return f"{self.contender.name}, {self.run.name}"
+
+
+@dataclass
+class _Work:
+    """What the cells of a comparison have in common."""
+
+    plan: _Plan
+    accelerator: str
+    folder: Path | None = None  # of the runs; on other machines each has a folder of its own
+    watcher: Watcher | None = None
+    opened: tuple[Run, Source, str] | None = None  # the last run's data, for all contenders
+
+
 def compare(
     data: RankedData | Setting | str | os.PathLike[str],
     contenders: Iterable[str | Contender] = DEFAULT,
@@ -66,6 +92,7 @@ def compare(
     seeds: int = 5,
     folds: int | None = None,
     accelerator: str = "auto",
+    engine: Engine | None = None,
     watcher: Watcher | None = None,
     say: Callable[[str], None] = lambda line: None,
     **opening: Any,
@@ -91,8 +118,11 @@ def compare(
         Number of folds of a cross-validation per seed.
     accelerator : str
         Accelerator of Lightning.
+    engine : Engine, optional
+        Where cells run: here, one after the other, or on a Ray cluster, where a cell that was interrupted
+        begins again, while here it resumes.
     watcher : Watcher, optional
-        Receives the progress of the training.
+        Receives the progress of a training on this machine.
     say : callable
         Called with lines of progress.
     **opening
@@ -131,7 +161,7 @@ def compare(
     folder = Path(out)
     with held(folder):
         _claim(folder, plan)
-        cells = list(_cells(folder, plan, accelerator, watcher, say))
+        cells = _cells(folder, plan, engine or Engine(), accelerator, watcher, say)
         shutil.rmtree(folder / "runs", ignore_errors=True)
     return Comparison(
         data=_name(found),
@@ -149,48 +179,87 @@ def _name(data: RankedData | Setting) -> str:
 
 
 def _cells(
-    folder: Path, plan: _Plan, accelerator: str, watcher: Watcher | None, say: Callable[[str], None]
-) -> Iterator[Cell]:
+    folder: Path,
+    plan: _Plan,
+    engine: Engine,
+    accelerator: str,
+    watcher: Watcher | None,
+    say: Callable[[str], None],
+) -> list[Cell]:
     """All cells, split by split, so that an interruption leaves all contenders equally far."""
-    files = {
-        (run, one.name): folder / "cells" / f"{_slug(one.name)}_{run.name}.json"
-        for run in plan.runs
-        for one in plan.who
-    }
-    total, number = len(files), 0
-    missing = [name for (_, name), file in files.items() if not file.exists()]
-    if len(missing) < total:
-        say(f"{total - len(missing)} of {total} cells exist already")
+    found, missing = _known(folder, plan)
+    total = len(found) + len(missing)
+    if found:
+        say(f"{len(found)} of {total} cells exist already")
+    if engine.is_local:
+        work = _Work(plan, accelerator, folder / "runs", watcher)
+    else:
+        data, opening = portable(plan.data, plan.opening)
+        work = _Work(replace(plan, data=data, opening=opening), accelerator)
     spent: dict[str, list[float]] = {}
+    left = [one.contender.name for one in missing]
+    began = time.monotonic()
+    with closing(run_jobs(_measure, work, missing, engine, say=say)) as results:
+        for one, (cell, took) in results:
+            file = _file(folder, one.contender, one.run)
+            write_cell(file, cell)
+            shutil.rmtree(folder / "runs" / file.stem, ignore_errors=True)
+            found[one.run, one.contender.name] = cell
+            left.remove(one.contender.name)
+            spent.setdefault(one.contender.name, []).append(took)
+            at_a_time = max(1.0, sum(map(sum, spent.values())) / max(time.monotonic() - began, 1e-9))
+            say(
+                f"[{total - len(left)}/{total}] {one}: tau-b {100 * cell.metrics['tau_b']:.2f}, "
+                f"{clock(took)}; about {clock(_left(spent, left) / at_a_time)} left"
+            )
+    return [found[one, contender.name] for one in plan.runs for contender in plan.who]
+
+
+def _known(folder: Path, plan: _Plan) -> tuple[dict[tuple[Run, str], Cell], list[_Missing]]:
+    """The cells that are there, and those that are missing; refused if they are not of the same parts."""
+    found: dict[tuple[Run, str], Cell] = {}
+    missing = []
     seen: dict[str, Path] = {}
+    parts = ""
     for run in plan.runs:
         recipe = plan.recipe.replace(seed=run.seed)
-        source, parts = None, ""
         if not isinstance(plan.data, Setting):  # the splits of Ranked MNIST are the same for all runs
-            seen = {}
+            seen, parts = {}, ""
         for contender in plan.who:
-            number += 1
-            file, about = files[run, contender.name], contender.describe(recipe)
+            file = _file(folder, contender, run)
             if file.exists():
-                cell = _read(file, contender, run, about)
+                cell = _read(file, contender, run, contender.describe(recipe))
+                found[run, contender.name] = cell
                 _same_parts(seen, cell.parts, file)
-                yield cell
                 continue
-            if source is None:
-                source, parts = _opened(plan, run, recipe)
+            parts = parts or _parts(plan, run)[1]
             _same_parts(seen, parts, file)
-            task = Task(source, recipe, folder / "runs" / file.stem, accelerator, watcher)
-            began = time.monotonic()
-            cell = _measured(contender, run, contender.run(task), about, source, parts)
-            write_cell(file, cell)
-            shutil.rmtree(task.folder, ignore_errors=True)
-            took = time.monotonic() - began
-            spent.setdefault(missing.pop(0), []).append(took)
-            say(
-                f"[{number}/{total}] {contender.name}, {run.name}: tau-b {100 * cell.metrics['tau_b']:.2f}, "
-                f"{clock(took)}; about {clock(_left(spent, missing))} left"
-            )
-            yield cell
+            missing.append(_Missing(contender, run, parts))
+    return found, missing
+
+
+def _file(folder: Path, contender: Contender, run: Run) -> Path:
+    return folder / "cells" / f"{_slug(contender.name)}_{run.name}.json"
+
+
+def _measure(work: _Work, one: _Missing, tell: Tell) -> tuple[Cell, float]:
+    """A cell, and the seconds it took."""
+    began = time.monotonic()
+    recipe = work.plan.recipe.replace(seed=one.run.seed)
+    if work.opened is None or work.opened[0] != one.run:
+        work.opened = (one.run, *_opened(work.plan, one.run, recipe))
+    _, source, parts = work.opened
+    if parts != one.parts:
+        raise DataError(f"{one}: this machine has other data, such as other digits, than the one that began")
+    place = (
+        nullcontext(work.folder / _file(work.folder, one.contender, one.run).stem)
+        if work.folder
+        else scratch()
+    )
+    with place as folder:
+        outcome = one.contender.run(Task(source, recipe, folder, work.accelerator, work.watcher))
+    about = one.contender.describe(recipe)
+    return _measured(one.contender, one.run, outcome, about, source, parts), time.monotonic() - began
 
 
 def _left(spent: dict[str, list[float]], missing: list[str]) -> float:
@@ -199,17 +268,21 @@ def _left(spent: dict[str, list[float]], missing: list[str]) -> float:
     return sum(means.get(name, sum(means.values()) / len(means)) for name in missing)
 
 
-def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
-    """The parts of a run, and a digest of the split."""
-    options = {**plan.opening, "rankers": recipe.rankers, "seed": recipe.seed}
-    options["encoder"] = encoder_of(recipe.backbone)
+def _parts(plan: _Plan, run: Run) -> tuple[Any, str]:
+    """The part of every instance in a run, and a digest of the split."""
     if isinstance(plan.data, Setting):
-        source = open_data(plan.data, **options)
-        return source, source.fingerprint
+        return None, open_data(plan.data, **plan.opening).fingerprint
     parts = parts_of(plan.data, run, plan.folds)
     listed = "\0".join(f"{name} {part}" for name, part in zip(plan.data.ids or (), parts))
-    source = open_data(replace(plan.data, split=parts.astype(np.str_)), **options)
-    return source, hashlib.sha256(listed.encode()).hexdigest()
+    return parts.astype(np.str_), hashlib.sha256(listed.encode()).hexdigest()
+
+
+def _opened(plan: _Plan, run: Run, recipe: Recipe) -> tuple[Source, str]:
+    """The data of a run, and a digest of the split."""
+    parts, digest = _parts(plan, run)
+    data = plan.data if isinstance(plan.data, Setting) else replace(plan.data, split=parts)
+    options = {**plan.opening, "rankers": recipe.rankers, "seed": recipe.seed}
+    return open_data(data, **options, encoder=encoder_of(recipe.backbone)), digest
 
 
 def _measured(
@@ -242,7 +315,7 @@ def _read(file: Path, contender: Contender, run: Run, about: dict[str, Any]) -> 
     cell = read_cell(file)
     known = {"contender": cell.contender, "seed": cell.seed, "fold": cell.fold, "about": cell.about}
     wanted = {"contender": contender.name, "seed": run.seed, "fold": run.fold, "about": about}
-    for name, was, now in _differences(known, loads(dumps(wanted))):
+    for name, was, now in differences(known, loads(dumps(wanted))):
         raise DataError(
             f"{file} has {name} = {shorten(was)}, not {shorten(now)}; remove it to train it again"
         )
@@ -274,7 +347,7 @@ def _claim(folder: Path, plan: _Plan) -> None:
         known = {name: there[name] for name in wanted}
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{file} is not the plan of a comparison; choose another folder") from None
-    for name, was, now in _differences(known, wanted):
+    for name, was, now in differences(known, wanted):
         shown = "is of other data" if name == "data" else f"has {name} = {shorten(was)}, not {shorten(now)}"
         raise DataError(f"the comparison in {folder} {shown}; choose another folder, or remove this one")
     _keep(file, wanted, plan, there.get("asked", {}))
@@ -291,16 +364,6 @@ def _keep(file: Path, wanted: dict[str, Any], plan: _Plan, before: dict[str, Any
         "runs": list(dict.fromkeys(runs)),
     }
     write_text(file, dumps({**wanted, "asked": asked}, indent=2, ensure_ascii=False) + "\n")
-
-
-def _differences(was: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    for name in now:
-        if isinstance(now[name], dict) and isinstance(was.get(name), dict):
-            yield from _differences(
-                {**dict.fromkeys(now[name]), **was[name]}, {**dict.fromkeys(was[name]), **now[name]}
-            )
-        elif was.get(name) != now[name]:
-            yield name, was.get(name), now[name]
 
 
 def _slug(name: str) -> str:

@@ -29,7 +29,7 @@ from gaussianmlr.data.splits import CONFORMAL, split
 from gaussianmlr.data.tokens import cut_lengths
 from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["Source", "find_data", "open_data"]
+__all__ = ["Source", "find_data", "open_data", "portable"]
 
 SIDE = 224  # default height and width of pictures
 _LOOKED_AT = 32  # pictures that decide whether all are gray
@@ -215,6 +215,17 @@ def open_data(
         fingerprint=found.fingerprint(),
         notes=(*notes, *found.notes),
     )
+
+
+def portable(
+    found: RankedData | Setting, opening: Mapping[str, Any]
+) -> tuple[RankedData | Setting, dict[str, Any]]:
+    """The same data and options of `open_data` for a process that has another working directory."""
+    if isinstance(found, RankedData) and found.images is not None:
+        found = replace(found, images=tuple(file.absolute() for file in found.images))
+    digits = opening.get("digits")
+    moved = {"digits": str(Path(digits).absolute())} if digits and Path(digits).is_dir() else {}
+    return found, {**opening, **moved}
 
 
 def ranked_set(data: RankedData, inputs: Inputs, *, by_ranker: bool = False, seed: int = 0) -> RankedSet:

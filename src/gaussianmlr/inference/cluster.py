@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from gaussianmlr._utils.trust import sees_current_folder
+from gaussianmlr._utils.extras import require
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.readers.layout import Layout
+from gaussianmlr.engines.cluster import LOCAL, STORE, joined
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.parcels import Batch, Parcel, pack, unpack
 from gaussianmlr.inference.predict import Answer, Predictions, answer, check_settings, told
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["LOCAL", "predict_on_ray"]
-
-LOCAL = "local"  # what Ray calls a cluster of its own, made for one run
-_STORE = 256 << 20  # bytes of names and answers in flight; pictures are read by the workers
 
 
 def predict_on_ray(
@@ -93,11 +91,13 @@ def predict_on_ray(
         raise DataError(f"workers is {workers}; expected 1 or more")
     check_settings(model, batch_size, confidence, guarantee)
     chosen = check(sources, model.inputs)
-    with tempfile.TemporaryDirectory(prefix="gmlr-") as spool, _joined(address, workers, _size(model)):
+    require("prediction on Ray", "ray")
+    store = STORE + 2 * _size(model)
+    with tempfile.TemporaryDirectory(prefix="gmlr-") as spool, joined(address, workers, store=store) as ray:
         listing = _Listing(chosen, model.inputs, batch_size, str(Path.cwd()), layout=layout)
         if STANDARD_INPUT in chosen:
             listing.rows = _spooled(standard_input, Path(spool))
-        for found in _answers(listing, model, (confidence, guarantee), workers):
+        for found in _answers(ray, listing, model, (confidence, guarantee), workers):
             yield from told(found, bad)
 
 
@@ -105,51 +105,11 @@ def _size(model: Model) -> int:
     return sum(value.numel() * value.element_size() for value in model.network.state_dict().values())
 
 
-@contextlib.contextmanager
-def _joined(address: str, workers: int | None, size: int) -> Iterator[None]:
-    """Join a Ray cluster; one started for this run is removed afterwards."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray = _ray()
-    if ray.is_initialized():
-        yield
-        return
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    folder = None
-    if address == LOCAL:
-        # Ray's sockets need a short path, which the user's own temporary folder may not be.
-        folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp" if Path("/tmp").is_dir() else None)
-        settings |= {"num_cpus": workers, "include_dashboard": False, "_temp_dir": folder}
-        settings |= {"object_store_memory": _STORE + 2 * size}
-    empty = tempfile.mkdtemp(prefix="gmlr-")
-    try:
-        try:
-            # Workers import from the folder Ray is started in: from none, if this process does not either.
-            with contextlib.nullcontext() if sees_current_folder() else contextlib.chdir(empty):
-                ray.init(address, **settings)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise DataError(f"cannot join a Ray cluster at {address!r}: {error}") from None
-        try:
-            yield
-        finally:
-            ray.shutdown()
-    finally:
-        for made in filter(None, (folder, empty)):
-            shutil.rmtree(made, ignore_errors=True)
-
-
-def _ray() -> Any:
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise DataError("prediction on Ray needs the extra: pip install 'gaussianmlr[ray]'") from None
-    return ray
-
-
 def _answers(
-    listing: _Listing, model: Model, sure: tuple[float | None, float | None], workers: int | None
+    ray: Any, listing: _Listing, model: Model, sure: tuple[float | None, float | None], workers: int | None
 ) -> Iterator[Answer]:
-    ray = _ray()
+    import ray.data as _  # noqa: F401  (Ray loads it on demand)
+
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < 1:
         raise DataError("the Ray cluster has no processor core to predict with; add a machine to it")

@@ -61,6 +61,11 @@ class Canvases:
     fingerprint: str
 
 
+def digits_of(source: str = "auto") -> dict[str, Any]:
+    """The digits that canvases are drawn from, by name and checksum."""
+    return {part: describe_digits(load_digits(part, source), part) for part in ("train", "test")}
+
+
 def open_canvases(cell: Cell, recipe: Recipe, source: str = "auto") -> Canvases:
     """The images of a cell.
 
@@ -89,7 +94,7 @@ def open_canvases(cell: Cell, recipe: Recipe, source: str = "auto") -> Canvases:
     )
     test = RankedMNIST(cell.dataset, "test", size=sizes.test, digits=unseen)
     about = {
-        "digits": {"train": describe_digits(digits, "train"), "test": describe_digits(unseen, "test")},
+        "digits": digits_of(source),
         "images_an_epoch": size,
         "images_repeat": not recipe.fresh,
         "validation_images": sizes.validation,

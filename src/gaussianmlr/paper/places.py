@@ -23,6 +23,14 @@ class Sources:
         folder: Path | None = getattr(self, dataset.partition("-")[0])
         return folder
 
+    def absolute(self) -> Sources:
+        """The same for a process that has another working directory."""
+        is_folder = self.digits != "auto" and Path(self.digits).is_dir()
+        return Sources(
+            str(Path(self.digits).absolute()) if is_folder else self.digits,
+            *(folder and folder.absolute() for folder in (self.nsid, self.avdp)),
+        )
+
 
 @dataclass(frozen=True)
 class Places:

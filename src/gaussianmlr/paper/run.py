@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,10 +17,13 @@ from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.provenance import commit, machine, versions
 from gaussianmlr.data.loading import RankedSet
 from gaussianmlr.data.ranked_mnist.sets import RankedMNIST
-from gaussianmlr.errors import DataError
+from gaussianmlr.engines.folders import packed, unpack
+from gaussianmlr.engines.jobs import Engine, Tell, scratch
+from gaussianmlr.engines.jobs import run as run_jobs
+from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.model import Model, load, read_config
 from gaussianmlr.model.recipe import Recipe
-from gaussianmlr.paper.canvas import open_canvases
+from gaussianmlr.paper.canvas import digits_of, open_canvases
 from gaussianmlr.paper.cells import (
     TESTED,
     Cell,
@@ -75,46 +80,110 @@ def run_cell(
         Measured now, measured before, running in another process, or stopped by Ctrl-C.
     """
     cell = cell.training
-    if is_landed(cell, places.cells, with_values=with_values):
-        return "there"
-    frozen = check_frozen(cell, places.frozen) if cell.dataset == TESTED else None
-    with alone(lock_of(places.run(cell))) as first:
-        if not first:
-            return "busy"
-        if is_landed(cell, places.cells, with_values=with_values):  # the other process has just finished
-            return "there"
-        made_by = commit()  # read before training, as commits may follow meanwhile
-        if cell.kind == "photo":
-            found = run_photos(cell, places.run(cell), sources, accelerator=accelerator, watcher=watcher)
-        else:
-            found = _run_canvas(cell, places.run(cell), sources, accelerator, watcher)
+    with _claimed(cell, places, with_values) as state:
+        if state != "missing":
+            return state
+        work = _Work(sources, accelerator, places, watcher)
+        found = _measure(work, _Todo(cell, _frozen(cell, places)), lambda step, value: False)
         if found is None:
             return "interrupted"
-        for one, tested in zip(cell.readings, found.tests, strict=True):
-            twin = {} if one.dataset == cell.dataset else {"trained_on": cell.dataset}
-            facts = {
-                "metrics": {name: round(100 * value, 4) for name, value in measured(tested.values).items()},
-                "images_seen": found.images,
-                "seconds": round(found.seconds, 1),
-                "data": {**found.about, **twin},
-                "recipe": read_as(recipe_of(cell), one.reading).to_dict(),
-                "versions": versions(),
-                "machine": machine(),
-                "commit": made_by,
-            }
-            if frozen is not None:
-                facts["frozen"] = frozen
-            if one.is_drawn:
-                facts["probes"] = tested.probes
-            write_cell(places.cells, one, facts, tested.values)
+        _land(found, cell, places)
         return "landed"
 
 
-def _run_canvas(
-    cell: Cell, folder: Path, sources: Sources, accelerator: str, watcher: Watcher | None
-) -> Measured | None:
+@dataclass(frozen=True)
+class _Todo:
+    """A training with all its readings, and what is kept about the freeze of its recipe."""
+
+    cell: Cell
+    frozen: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return f"the cell {self.cell.name}"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What cells have in common."""
+
+    sources: Sources
+    accelerator: str
+    places: Places | None = None  # of the runs; on other machines each has a folder of its own
+    watcher: Watcher | None = None
+    digits: dict[str, Any] | None = None  # what canvases must be drawn from
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The cells of a training, with facts and values, and the files of its run if it was elsewhere."""
+
+    cells: list[tuple[Cell, dict[str, Any], Values]]
+    run: dict[str, bytes] | None
+
+
+@contextmanager
+def _claimed(cell: Cell, places: Places, with_values: bool) -> Iterator[Literal["missing", "there", "busy"]]:
+    """Claim a training for this process; yield whether its cells are missing."""
+    if is_landed(cell, places.cells, with_values=with_values):
+        yield "there"
+        return
+    with alone(lock_of(places.run(cell))) as first:
+        if not first:
+            yield "busy"
+        else:  # another process may have just finished it
+            yield "there" if is_landed(cell, places.cells, with_values=with_values) else "missing"
+
+
+def _frozen(cell: Cell, places: Places) -> dict[str, Any] | None:
+    return check_frozen(cell, places.frozen) if cell.dataset == TESTED else None
+
+
+def _measure(work: _Work, todo: _Todo, tell: Tell) -> _Found | None:
+    """Train, or resume, and measure a cell; None if Ctrl-C stopped it."""
+    cell = todo.cell
+    made_by = commit()  # read before training, as commits may follow meanwhile
+    with nullcontext(work.places.run(cell)) if work.places else scratch() as folder:
+        try:
+            found = (_run_photos if cell.kind == "photo" else _run_canvas)(cell, folder, work)
+        except DataError as error:
+            raise DataError(f"cell {cell.name}: {error}") from None
+        files = None if work.places else packed(folder)
+    if found is None:
+        return None
+    cells = []
+    for one, tested in zip(cell.readings, found.tests, strict=True):
+        twin = {} if one.dataset == cell.dataset else {"trained_on": cell.dataset}
+        facts = {
+            "metrics": {name: round(100 * value, 4) for name, value in measured(tested.values).items()},
+            "images_seen": found.images,
+            "seconds": round(found.seconds, 1),
+            "data": {**found.about, **twin},
+            "recipe": read_as(recipe_of(cell), one.reading).to_dict(),
+            "versions": versions(),
+            "machine": machine(),
+            "commit": made_by,
+        }
+        if todo.frozen is not None:
+            facts["frozen"] = todo.frozen
+        if one.is_drawn:
+            facts["probes"] = tested.probes
+        cells.append((one, facts, tested.values))
+    return _Found(cells, files)
+
+
+def _land(found: _Found, cell: Cell, places: Places) -> None:
+    """Write what was measured: cells last, as they say that all is done."""
+    if found.run is not None:
+        unpack(found.run, places.run(cell))
+    for one, facts, values in found.cells:
+        write_cell(places.cells, one, facts, values)
+
+
+def _run_canvas(cell: Cell, folder: Path, work: _Work) -> Measured | None:
     recipe = recipe_of(cell)
-    data = open_canvases(cell, recipe, sources.digits)
+    data = open_canvases(cell, recipe, work.sources.digits)
+    if work.digits not in (None, data.about["digits"]):
+        raise DataError(f"digits here are {shorten(data.about['digits'])}, not {shorten(work.digits)}")
     model = train_once(
         recipe,
         data.train,
@@ -122,8 +191,8 @@ def _run_canvas(
         labels=data.test.labels,
         folder=folder,
         fingerprint=data.fingerprint,
-        accelerator=accelerator,
-        watcher=watcher,
+        accelerator=work.accelerator,
+        watcher=work.watcher,
     )
     if model is None:
         return None
@@ -132,12 +201,16 @@ def _run_canvas(
         cell.dataset,
         digest=shown.digits.digest(),
         validation=len(shown),
-        digits=sources.digits,
+        digits=work.sources.digits,
         shared_digits=shown.shared_digits,
     ).write(folder)
     tests = measure_canvases(cell, model, data.test)
     _tidy(folder)
     return Measured(tests, int(model.about["images"]), float(model.about["seconds"]), data.about)
+
+
+def _run_photos(cell: Cell, folder: Path, work: _Work) -> Measured | None:
+    return run_photos(cell, folder, work.sources, accelerator=work.accelerator, watcher=work.watcher)
 
 
 def measure_canvases(cell: Cell, model: Model, images: RankedMNIST) -> list[Tested]:
@@ -227,27 +300,42 @@ def run_all(
     sources: Sources,
     *,
     accelerator: str = "auto",
+    engine: Engine | None = None,
     watcher: Watcher | None = None,
     say: Callable[[str], None] = lambda line: None,
     with_values: bool = False,
 ) -> bool:
-    """Run the missing cells one after the other; False if Ctrl-C stopped it.
+    """Run the missing cells, one after the other or on a cluster; False if Ctrl-C stopped it.
 
     A cell that runs in another process is skipped, so several processes can share a plan.
     """
+    engine = engine or Engine()
     todo = list(dict.fromkeys(cell.training for cell in cells))
-    for number, cell in enumerate(todo, 1):
-        if is_landed(cell, places.cells, with_values=with_values):
-            continue
-        say(f"cell {number} of {len(todo)}: {cell.name}")
-        try:
-            outcome = run_cell(
-                cell, places, sources, accelerator=accelerator, watcher=watcher, with_values=with_values
-            )
-        except DataError as error:
-            raise DataError(f"cell {cell.name}: {error}") from None
-        if outcome == "interrupted":
-            return False
-        if outcome == "busy":
-            say("running in another process")
+    work = _Work(sources, accelerator, places, watcher)
+    if not engine.is_local:
+        digits = digits_of(sources.digits) if any(cell.kind == "canvas" for cell in todo) else None
+        work = _Work(sources.absolute(), accelerator, digits=digits)
+    with ExitStack() as stack:
+        claims: dict[Cell, ExitStack] = {}
+
+        def missing() -> Iterator[_Todo]:
+            for number, cell in enumerate(todo, 1):
+                claims[cell] = stack.enter_context(ExitStack())
+                state = claims[cell].enter_context(_claimed(cell, places, with_values))
+                if state != "there":
+                    say(f"cell {number} of {len(todo)}: {cell.name}")
+                if state == "missing":
+                    yield _Todo(cell, _frozen(cell, places))
+                    continue
+                claims.pop(cell).close()
+                if state == "busy":
+                    say("running in another process")
+
+        for one, found in stack.enter_context(closing(run_jobs(_measure, work, missing(), engine, say=say))):
+            if found is None:
+                return False
+            _land(found, one.cell, places)
+            claims.pop(one.cell).close()
+            if not engine.is_local:
+                say(f"done: {one.cell.name}")
     return True
