@@ -9,6 +9,7 @@ from gaussianmlr._utils.bounded import check_file, is_folder
 from gaussianmlr.data.ranked_mnist.export import ABOUT, export_format
 from gaussianmlr.data.readers.archives import find_file, folder_of, is_archive
 from gaussianmlr.data.readers.avdp import LABELS_FILE
+from gaussianmlr.data.readers.chunks import CHUNKED
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, OLD_SUFFIXES, suffix_of, unknown_suffix
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import (
@@ -23,7 +24,7 @@ from gaussianmlr.data.readers.tables import TABLE_SUFFIXES
 from gaussianmlr.data.readers.texts import file_column
 from gaussianmlr.errors import DataError
 
-Kind = Literal["table", "images", "texts", "nsid", "avdp", "export"]
+Kind = Literal["table", "images", "texts", "nsid", "avdp", "export", "parts"]  # parts: several files
 
 
 class Recognised(NamedTuple):
@@ -49,6 +50,23 @@ def recognise(path: Path, layout: Layout | None = None) -> Recognised:
     return _table(path, layout)
 
 
+def part_files(folder: Path) -> list[Path]:
+    """The tables in a folder that are one table in several files: those directly in it, all of one kind.
+
+    Files of other kinds are refused where one has to be named; without a table in the folder, Parquet files
+    in subfolders count. Names that begin with ``_`` or ``.`` do not.
+    """
+    found = [file for file in tables_in(folder) if not file.name.startswith("_")]
+    if not found:
+        found = sorted(
+            file
+            for file in folder.rglob("*.parquet")
+            if file.is_file() and not any(name[0] in "._" for name in file.relative_to(folder).parts)
+        )
+    kinds = {suffix_of(file) for file in found}
+    return found if len(kinds) == 1 and kinds <= {*CHUNKED} else []
+
+
 def _table(path: Path, layout: Layout, notes: tuple[str, ...] = ()) -> Recognised:
     if suffix_of(path) in FRAME_SUFFIXES and image_column(path, layout) is not None:
         return Recognised("images", path, notes)
@@ -65,6 +83,8 @@ def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
         return Recognised("images" if file_column(manifest, layout) is None else "texts", manifest, notes)
     if (note := find_file(folder, ABOUT)) and export_format(note.parent) is not None:
         return Recognised("export", note.parent)
+    if len(part_files(folder)) > 1:
+        return Recognised("parts", folder)
     if tables_in(folder):
         table = find_manifest(folder)
         return _table(table, layout, (f"read {table.name}",))

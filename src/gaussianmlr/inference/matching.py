@@ -286,6 +286,8 @@ def _drawn_again(origin: Origin, split: Any) -> Part | None:
 
 def _read_again(origin: Origin, model: Model, folder: Path, split: str) -> Part | None:
     """Read the data at its place relative to the run or to here; other contents do not count."""
+    if origin.streamed:
+        raise DataError(f"{origin.data} was streamed, and is not read into memory again")
     places = [Path(origin.data)] if origin.beside is None else [folder / origin.beside, Path(origin.data)]
     there = [place for place in places if place.is_file() or place.is_dir()]  # no pipe, no device
     if not there:
