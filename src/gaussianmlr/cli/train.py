@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from gaussianmlr.training.fit import Fitted
 
 
-_OF_PEERS = 20_000  # streamed rows that peers learn from
-
-
 @reads_tables()
 def train_command(
     data: options.Data,
@@ -213,6 +210,7 @@ def _tell(watcher: ConsoleWatcher, chosen: Recipe, source: Source, found: Ranked
 def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[str, Any]]:
     """What a finished training adds to its model: simple peers on the same instances."""
     from gaussianmlr.comparison.peers import known_peers, learn_peers
+    from gaussianmlr.data.streaming.sets import rows_of_peers
     from gaussianmlr.model.network import has_texts
 
     def peers(result: Result) -> dict[str, Any]:
@@ -220,10 +218,8 @@ def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[s
             return {}
         table = source.inputs["kind"] == "table" and not has_texts(source.inputs)  # tokens are no features
         found = known_peers(out / "model", source.fingerprint)  # by an earlier call of a finished run
-        sample = getattr(source.train, "sample", None)  # of streamed rows
-        train = source.train if sample is None else sample(_OF_PEERS)
         learned = found or learn_peers(
-            train, source.validation, table=table, seed=seed, seconds=result.seconds
+            rows_of_peers(source.train), source.validation, table=table, seed=seed, seconds=result.seconds
         )
         return {"peers": learned}
 

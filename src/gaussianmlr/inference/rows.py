@@ -280,7 +280,7 @@ def _parquet(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             names = file.schema_arrow.names
             places = matched(columns, names, str(path))
             ids = id_column(names, layout, str(path))

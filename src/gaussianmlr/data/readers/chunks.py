@@ -10,7 +10,7 @@ from typing import Any
 from gaussianmlr._utils.bounded import check_file, lines_of, open_text
 from gaussianmlr._utils.extras import require
 from gaussianmlr.data.readers.dialects import find_dialect, find_encoding, refuse_encoding
-from gaussianmlr.data.readers.frames import JSON_LINES, frames_of_json, suffix_of
+from gaussianmlr.data.readers.frames import JSON_LINES, frames_of_json, read_frame, suffix_of
 from gaussianmlr.data.readers.layout import Layout, fold
 from gaussianmlr.data.readers.separated import (
     SEPARATORS,
@@ -22,7 +22,7 @@ from gaussianmlr.data.readers.separated import (
 )
 from gaussianmlr.errors import DataError
 
-__all__ = ["CHUNKED", "cells_in", "frames_in", "known_rows"]
+__all__ = ["CHUNKED", "cells_in", "first_cells", "first_frames", "frames_in", "known_rows"]
 
 CHUNKED = (*SEPARATORS, *JSON_LINES, ".parquet")  # suffixes of tables that are read in parts
 _UNPACKED = 4  # gzipped texts are about so many times as large
@@ -181,3 +181,14 @@ def first_frames(
             check_names(list(frame.columns), str(file))
             found.append((file, frame, written))
     return found
+
+
+def first_cells(path: Path, column: str, layout: Layout, rows: int = 1_000) -> Any:
+    """The cells of a column in the first rows of a table, as texts without gaps."""
+    if suffix_of(path) not in CHUNKED:
+        frames = [read_frame(path, [column], layout).frame]
+    else:
+        frames = [frame for frame, _ in itertools.islice(frames_in(path, [column], layout, rows), 1)]
+    if not frames:
+        raise DataError(f"{path.name}: no rows; expected at least one instance")
+    return frames[0][column].dropna().astype(str)

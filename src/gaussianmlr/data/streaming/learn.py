@@ -19,7 +19,7 @@ from gaussianmlr.data.streaming.sets import rows_of
 from gaussianmlr.data.streaming.store import Store
 from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["MOST_HELD", "divide", "learn_inputs"]
+__all__ = ["MOST_HELD", "choose_part", "divide", "learn_inputs"]
 
 MOST_HELD = 100_000  # rows of a part that is held in memory
 _MOST_BYTES = 256 << 20  # of such a part
@@ -73,6 +73,26 @@ def divide(store: Store, *, conformal: float = 0.0) -> list[str]:
     ):
         raise DataError("all weights of the training instances are 0; expected one above it")
     return notes
+
+
+def choose_part(store: Store, split: str) -> tuple[str | None, list[str]]:
+    """The part to measure on, None for all rows, and notes; rows are held out as for training if need be."""
+    about, wanted = store.about, part_name(split)
+    if split == "all" or (wanted == "test" and not about.split):
+        why = f"no split: all {len(store):,} instances are used; --split validation takes those held out"
+        return None, [] if split == "all" else [why]
+    names = [part_name(name) for name in about.parts]
+    notes = list[str]()
+    if wanted in ("train", "validation") and "validation" not in names and "train" in names:
+        notes = divide(store)
+    else:
+        _rename(store, names)
+    if wanted not in about.parts or not _count(store, wanted):
+        raise DataError(
+            f"{about.source}: no split {split!r}; it has {', '.join(about.parts)}, and 'all' takes "
+            "everything; --split-column says which column holds the splits"
+        )
+    return wanted, notes
 
 
 def most_held(store: Store) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 from gaussianmlr.data.columns import recode
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.inputs import Inputs, columns_of, encoding_of, scaled
-from gaussianmlr.data.loading import Arrays
+from gaussianmlr.data.loading import Arrays, RankedSet
 from gaussianmlr.data.readers.images import read_tensor
 from gaussianmlr.data.readers.manifests import locate
 from gaussianmlr.data.streaming.shuffle import LANES, ShardOrder
@@ -22,7 +22,7 @@ from gaussianmlr.data.streaming.store import Block, Store
 from gaussianmlr.data.transforms import Preprocess
 from gaussianmlr.errors import DataError
 
-__all__ = ["BUFFER_BYTES", "BUFFER_ROWS", "StreamedRows", "rows_of"]
+__all__ = ["BUFFER_BYTES", "BUFFER_ROWS", "StreamedRows", "held_part", "rows_of", "rows_of_peers"]
 
 IntArray = npt.NDArray[np.int64]
 BUFFER_BYTES, BUFFER_ROWS = 128 << 20, 1 << 18  # of the shuffle, over all lanes
@@ -102,11 +102,13 @@ class StreamedRows:
             self._kept = _Kept(self)
         return self._kept.take(shard, row)
 
-    def sample(self, count: int) -> Arrays:
-        """Evenly spaced rows in memory."""
+    def for_peers(self, count: int = 20_000) -> Arrays:
+        """Evenly spaced rows in memory, to compare with; zeros in place of pictures, which are not read."""
         where = np.linspace(0, len(self) - 1, min(count, len(self))).round().astype(np.int64)
-        x, ranks, *weights = self.tensors_at(where.tolist())
-        return Arrays(x, ranks, weights[0] if weights else None)
+        found = self.read(where)
+        x = torch.zeros(len(where), 1) if self.pictures else self._rows(found.features)
+        ranks = torch.from_numpy(found.ranks.astype(np.int64))
+        return Arrays(x, ranks, torch.from_numpy(found.weights) if self.weighted else None)
 
     def _rows(self, features: npt.NDArray[Any]) -> Tensor:
         for column, codes in self._codes.items():
@@ -122,6 +124,11 @@ class StreamedRows:
         pictures = [read_tensor(locate(folder, name)[0], preprocess) for name in names]
         size = (preprocess.channels, *preprocess.size)
         return torch.stack(pictures) if pictures else torch.zeros(0, *size)
+
+
+def rows_of_peers(data: RankedSet) -> RankedSet:
+    """The rows that peers of a model learn from or are measured on: of streamed rows, 20,000."""
+    return data.for_peers() if isinstance(data, StreamedRows) else data
 
 
 class _Kept:
