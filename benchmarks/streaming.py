@@ -1,9 +1,9 @@
 """Training on more rows than fit in memory: peak memory of the process, and its loader beside its step.
 
 Writes a folder of Parquet files with `--rows` rows of `--columns` columns in bounded memory, and runs
-`gmlr train` on it in a process of its own. Prints the peak of that process's memory, the CPU seconds of reading,
-of loading batches and of training steps, and the ratio of the last two. Fails if the peak is above `--most`
-megabytes, or if loading takes longer than the steps.
+`gmlr train` on it in a process of its own. Prints the peak of that process's memory, the CPU seconds of
+reading, of loading batches and of training steps, and the ratio of the last two. Fails if the peak is above
+`--most` megabytes, or if loading takes longer than the steps.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def write(folder: Path, rows: int, columns: int, files: int) -> int:
     folder.mkdir()
     for number, part in enumerate(np.array_split(np.arange(rows), files)):
         rng = np.random.default_rng((1, number))
-        x = rng.normal(size=(len(part), columns))
+        x = rng.standard_normal((len(part), columns), dtype=np.float32).astype(np.float64)
         hidden = x @ weights + 0.3 * rng.normal(size=(len(part), LABELS))
         order = hidden.argsort(1).argsort(1) + 1
         ranks = np.maximum(order - (hidden <= 0).sum(1, keepdims=True), 0)
