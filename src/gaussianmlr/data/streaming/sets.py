@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gaussianmlr.data.coding import Column, Encoding
 from gaussianmlr.data.columns import recode
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.inputs import Inputs, columns_of, encoding_of, scaled
@@ -219,13 +220,14 @@ def held_part(store: Store, part: str | None) -> RankedData:
         codes = np.concatenate([store.parts_of(shard) for shard in shards])
         splits = np.array(about.parts)[codes]
     pictures = about.kind == "images"
+    features = np.concatenate([block.features for block in blocks])
     return RankedData(
         ranks=np.concatenate([block.ranks for block in blocks]).astype(np.int64),
         labels=tuple(about.labels),
-        features=None if pictures else np.concatenate([block.features for block in blocks]),
+        features=None if pictures else features,
         images=tuple(locate(Path(about.folder), name)[0] for name in names) if pictures else None,
         feature_names=None if pictures else tuple(about.columns),
-        encoding=None if pictures else about.held,
+        encoding=None if pictures else _sorted(features, about.held),
         split=splits,
         weights=np.concatenate([block.weights for block in blocks]).astype(np.float64)
         if about.weighted
@@ -234,6 +236,16 @@ def held_part(store: Store, part: str | None) -> RankedData:
         source=about.source,
         notes=tuple(about.notes),
     )
+
+
+def _sorted(features: npt.NDArray[Any], encoding: Encoding) -> Encoding:
+    """The encoding with sorted categories, by which the codes of the features are changed."""
+    found = list(encoding)
+    for place, column in enumerate(encoding):
+        if column.kind == "category":
+            found[place] = Column("category", tuple(sorted(column.categories)))
+            features[:, place] = recode(features[:, [place]], (column,), (found[place],), ["x"])[:, 0]
+    return tuple(found)
 
 
 def _codes_of(store: Store, inputs: Inputs) -> dict[int, npt.NDArray[np.float64]]:
