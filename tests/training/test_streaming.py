@@ -70,7 +70,7 @@ def test_a_killed_run_resumes_bit_for_bit(tmp_path):
 
 
 def test_two_processes_train_as_one_does(tmp_path):
-    """Over gloo on loopback; only the order of sums differs, as with data in memory: metrics agree to 1e-4."""
+    """Over gloo on loopback; as in memory, only the order of sums differs: metrics agree to 1e-4."""
     data = parts_of(make_table(500).drop(columns="split"), tmp_path / "parts")
     found = {}
     for devices in (1, 2):

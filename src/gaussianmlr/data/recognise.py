@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from gaussianmlr.data.readers.manifests import (
 from gaussianmlr.data.readers.nsid import ORDERS_FILE
 from gaussianmlr.data.readers.tables import TABLE_SUFFIXES
 from gaussianmlr.data.readers.texts import file_column
+from gaussianmlr.data.splits import PARTS, part_name
 from gaussianmlr.errors import DataError
 
 Kind = Literal["table", "images", "texts", "nsid", "avdp", "export", "parts"]  # parts: several files
@@ -53,8 +55,8 @@ def recognise(path: Path, layout: Layout | None = None) -> Recognised:
 def part_files(folder: Path) -> list[Path]:
     """The tables in a folder that are one table in several files: those directly in it, all of one kind.
 
-    Files of other kinds are refused where one has to be named; without a table in the folder, Parquet files
-    in subfolders count. Names that begin with ``_`` or ``.`` do not.
+    Without a table in the folder, Parquet files in subfolders count. Names that begin with ``_`` or ``.`` do
+    not, and files named after different splits, such as ``train.csv`` beside ``test.csv``, are not one table.
     """
     found = [file for file in tables_in(folder) if not file.name.startswith("_")]
     if not found:
@@ -64,7 +66,20 @@ def part_files(folder: Path) -> list[Path]:
             if file.is_file() and not any(name[0] in "._" for name in file.relative_to(folder).parts)
         )
     kinds = {suffix_of(file) for file in found}
-    return found if len(kinds) == 1 and kinds <= {*CHUNKED} else []
+    splits = {_split_named(file.relative_to(folder)) for file in found}
+    return found if len(kinds) == 1 and kinds <= {*CHUNKED} and len(splits) == 1 else []
+
+
+def _split_named(path: Path) -> str:
+    """The split that a path is named after, if any.
+
+    Examples
+    --------
+    >>> [_split_named(Path(name)) for name in ("train-0.csv", "Val.csv", "test/0.csv", "trains.csv")]
+    ['train', 'validation', 'test', '']
+    """
+    words = [part_name(re.split(r"[^a-z]", name.lower(), maxsplit=1)[0]) for name in path.parts]
+    return next((word for word in words if word in PARTS), "")
 
 
 def _table(path: Path, layout: Layout, notes: tuple[str, ...] = ()) -> Recognised:

@@ -50,7 +50,7 @@ def messy(count=ROWS, seed=0):
             "ranking": rng.choice(orders, count),
         }
     )
-    frame.loc[700:, "city"] = rng.choice(["Lima", "Oslo"], count - 700)
+    frame.loc[700:, "city"] = rng.choice(["Lima", "Oslo"], max(0, count - 700))
     frame.loc[5, "city"] = "Atlantis"  # one row alone
     frame.loc[900:, "ranking"] = "dune > sky"
     return frame
@@ -181,6 +181,9 @@ def test_a_bad_row_is_named_with_its_file(column, value, message, tmp_path):
     assert "row 153" in str(refused.value)
     assert message in str(refused.value)
     assert not (tmp_path / "rows").exists()
+    if column == "dry":  # in memory, it is a column of three categories
+        assert "or categories with --categories 'dry'" in str(refused.value)
+        return
     with pytest.raises(DataError) as whole:
         read_table(frame)
     assert str(refused.value).splitlines()[1] == str(whole.value).splitlines()[1].replace("20563", "153")

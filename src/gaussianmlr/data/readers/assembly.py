@@ -268,7 +268,8 @@ def _features(
     return values.astype(np.float32) if single else values, table
 
 
-def _as_category(name: str) -> str:
+def as_category(name: str) -> str:
+    """How to say that a column holds categories."""
     return f"with --categories {name!r}, in Python kinds={{{name!r}: 'category'}}"
 
 
@@ -278,17 +279,17 @@ def _feature(cells: Any, name: str, notes: _Notes, kind: Kind | None) -> Read:
     try:
         found = read_named(cells, name, kind)
     except (DataError, TypeError) as error:
-        way = f"leave it out (--drop, drop=[...]), or read it as texts {_as_category(name)}"
+        way = f"leave it out (--drop, drop=[...]), or read it as texts {as_category(name)}"
         notes.problems.add("feature", f"column {name!r}", f"{error}; {way}")
         return Read(Column(), empty, np.zeros(0, dtype=np.intp), "")
     if found.free:
         way = f"it is read as texts with --texts {name!r}, in Python kinds={{{name!r}: 'text'}}"
-        return found._replace(note=f"{found.note}; {way}, or as a category {_as_category(name)}")
+        return found._replace(note=f"{found.note}; {way}, or as a category {as_category(name)}")
     if found.column is None:
         return found
     rows = found.wrong.tolist()
     for number, row in enumerate(rows):
-        hint = f", or categories {_as_category(name)}" if number == 0 and kind is None else ""
+        hint = f", or categories {as_category(name)}" if number == 0 and kind is None else ""
         what = f"{shorten(cells.iloc[row])} in column {name!r}; expected {EXPECTED[found.column.kind]}"
         notes.refuse("feature", row, what + hint)
     return found

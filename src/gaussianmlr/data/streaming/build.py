@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gaussianmlr.data.cells import EXPECTED
 from gaussianmlr.data.coding import Column
 from gaussianmlr.data.dataset import RankedData
-from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.problems import Problem, Problems
+from gaussianmlr.data.readers.assembly import as_category
 from gaussianmlr.data.readers.chunks import frames_in, known_rows
 from gaussianmlr.data.readers.layout import fold
 from gaussianmlr.data.readers.manifests import locate
@@ -32,6 +37,7 @@ __all__ = ["build", "read_parts"]
 MOST_TEXTS = 1_000_000  # different categories of a column
 _CELLS, _FEWEST, _MOST = 1 << 22, 1_024, 65_536  # cells, and rows, that are read at a time
 _MOST_PARTS = 100
+_EXPECTED = tuple(EXPECTED[kind] for kind in ("number", "boolean", "date"))
 Progress = Callable[[int, int], None]
 
 
@@ -99,12 +105,12 @@ class _Builder:
 
     def build(self) -> Store:
         digest = hashlib.sha256()
-        for file in self.rows.files:
-            for data in self._chunks(file):
-                block, parts = self._block(data)
-                self.writer.add(block, parts)
-                self.progress(self.about.rows, self.total)
-        self.writer.close()
+        with contextlib.closing(self.writer):
+            for file in self.rows.files:
+                for data in self._chunks(file):
+                    block, parts = self._block(data)
+                    self.writer.add(block, parts)
+                    self.progress(self.about.rows, self.total)
         about = self.about
         if about.rows == 0:
             raise DataError(f"{self.rows.path}: no rows; expected at least one instance")
@@ -128,7 +134,7 @@ class _Builder:
                 digest.update(piece.tobytes())
             digest.update("\0".join(block.names).encode("utf-8", "surrogatepass"))
         digest.update(repr((about.labels, about.columns, about.encoding, about.parts)).encode())
-        about.fingerprint = digest.hexdigest()
+        store.about.fingerprint = digest.hexdigest()
         store.save()
         return store
 
@@ -156,9 +162,19 @@ class _Builder:
             )
             if self.pictures:
                 self._check_pictures(data, problems)
-            problems.raise_errors(name)
+            Problems(self._hinted(problems)).raise_errors(name)
             yield data
             first += rows
+
+    def _hinted(self, problems: Problems) -> Iterator[Problem]:
+        """Problems, those of cells that do not fit what the first rows say with a hint, once per column."""
+        told = set(self.rows.kinds)
+        for one in problems:
+            found = re.search(r" in column '(.*)'; expected (.*)", one.message)
+            if found and found[2] in _EXPECTED and found[1] in self.seen.kinds and found[1] not in told:
+                told.add(found[1])
+                one = replace(one, message=f"{one.message}, or categories {as_category(found[1])}")
+            yield one
 
     def _check_roles(self, frame: Any, name: str) -> None:
         """Refuse a file without a column that others have."""
