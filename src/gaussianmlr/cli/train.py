@@ -112,7 +112,7 @@ def train_command(
     with options.resumable(said, quiet, threads=threads) as watcher:
         reading: dict[str, Any] = {"labels": options.listed(labels), "layout": layout}
         reading |= {"threshold": threshold, "tolerance": tolerance}
-        rows = find_rows(data, stream=stream, **reading)
+        rows = None if size is not None and stream is None else find_rows(data, stream=stream, **reading)
         seen = None if rows is None else look(rows)
         found = find_data(data, **reading) if seen is None else seen.sample
         own = options.names_backbone(backbone, recipe, settings)

@@ -53,6 +53,8 @@ def open_rows(
     progress : callable, optional
         As of `build`.
     """
+    if image_size is not None and rows.kind != "images":
+        raise DataError(f"image_size is for pictures, got {image_size}; other data has the size it has")
     key = hashlib.sha256(f"{rows.key()} {conformal!r}".encode()).hexdigest()
     with _lock(folder):
         store = _there(folder, key)

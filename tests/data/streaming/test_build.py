@@ -17,8 +17,8 @@ from gaussianmlr.data.splits import split
 from gaussianmlr.data.streamed import open_rows
 from gaussianmlr.data.streaming import build as building
 from gaussianmlr.data.streaming import learn, sets, store
+from gaussianmlr.data.streaming import look as looking
 from gaussianmlr.data.streaming.files import find_rows
-from gaussianmlr.data.streaming.look import look
 
 pytest.importorskip("pyarrow")
 ROWS = 1_000
@@ -58,7 +58,7 @@ def messy(count=ROWS, seed=0):
 
 def opened(path, folder, **options):
     rows = find_rows(path, stream=True, **options)
-    return open_rows(rows, look(rows), folder / "rows")
+    return open_rows(rows, looking.look(rows), folder / "rows")
 
 
 def same_as_in_memory(streamed, whole):
@@ -171,10 +171,11 @@ def test_rows_are_read_again_only_if_files_or_options_changed(tmp_path):
         ("day", "2024-31-31", "'2024-31-31' in column 'day'; expected a date"),
     ],
 )
-def test_a_bad_row_is_named_with_its_file(column, value, message, tmp_path):
-    frame = messy(20_900)
-    frame.loc[20_410 + 153, column] = value  # beyond what is looked at
-    parts = write_parts(frame, tmp_path / "parts", (20_300, 20_410))
+def test_a_bad_row_is_named_with_its_file(column, value, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(looking, "_OF_OTHERS", 100)
+    frame = messy()
+    frame.loc[600 + 153, column] = value  # beyond what is looked at
+    parts = write_parts(frame, tmp_path / "parts", (450, 600))
     with pytest.raises(DataError) as refused:
         opened(parts, tmp_path)
     assert "part-2.parquet" in str(refused.value)
@@ -186,7 +187,7 @@ def test_a_bad_row_is_named_with_its_file(column, value, message, tmp_path):
         return
     with pytest.raises(DataError) as whole:
         read_table(frame)
-    assert str(refused.value).splitlines()[1] == str(whole.value).splitlines()[1].replace("20563", "153")
+    assert str(refused.value).splitlines()[1] == str(whole.value).splitlines()[1].replace("753", "153")
 
 
 def test_short_and_long_rows_of_a_text_file_are_named(tmp_path):
@@ -254,7 +255,7 @@ def test_pictures_are_read_when_they_are_needed(tmp_path):
     frame.to_csv(tmp_path / "photos" / "manifest.csv", index=False)
     whole = open_data(tmp_path / "photos", image_size=8)
     rows = find_rows(tmp_path / "photos", stream=True)
-    streamed = open_rows(rows, look(rows), tmp_path / "rows", image_size=8, channels=3)
+    streamed = open_rows(rows, looking.look(rows), tmp_path / "rows", image_size=8, channels=3)
     assert streamed.inputs == whole.inputs
     for part in ("train", "validation"):
         one, other = getattr(streamed, part), getattr(whole, part)
@@ -264,4 +265,13 @@ def test_pictures_are_read_when_they_are_needed(tmp_path):
     frame.loc[140, "image"] = "nowhere.png"
     frame.to_csv(tmp_path / "photos" / "manifest.csv", index=False)
     with pytest.raises(DataError, match=r"nowhere.png: does not exist"):
-        open_rows(find_rows(tmp_path / "photos", stream=True), look(rows), tmp_path / "rows")
+        open_rows(find_rows(tmp_path / "photos", stream=True), looking.look(rows), tmp_path / "rows")
+
+
+def test_files_named_after_splits_are_not_one_table(tmp_path):
+    for name in ("train-0", "train-1", "test-0"):
+        messy(20).to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(DataError, match=r"holds test-0.csv, train-0.csv, train-1.csv; name the one to read"):
+        find_data(tmp_path)
+    (tmp_path / "test-0.csv").unlink()
+    assert len(find_data(tmp_path)) == 40

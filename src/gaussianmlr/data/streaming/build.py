@@ -35,7 +35,7 @@ from gaussianmlr.errors import DataError, shorten
 __all__ = ["build", "read_parts"]
 
 MOST_TEXTS = 1_000_000  # different categories of a column
-_CELLS, _FEWEST, _MOST = 1 << 22, 1_024, 65_536  # cells, and rows, that are read at a time
+_CELLS, _FEWEST, _MOST = 1 << 22, 64, 65_536  # cells, and rows, that are read at a time
 _MOST_PARTS = 100
 _EXPECTED = tuple(EXPECTED[kind] for kind in ("number", "boolean", "date"))
 Progress = Callable[[int, int], None]

@@ -143,7 +143,8 @@ def _files(path: Path, layout: Layout) -> tuple[tuple[Path, ...], str] | None:
             return None
         files = part_files(root) if kind == "parts" else [root]
     else:
-        if suffix_of(path) not in CHUNKED:
+        # A file that is missing is refused with the names of what there is, where it is read.
+        if suffix_of(path) not in CHUNKED or not os.path.isfile(path):  # noqa: PTH113 (raises for long names)
             return None
         kind, root, _ = recognise(path, layout)
         files = [root]

@@ -11,6 +11,7 @@ from gaussianmlr.data.coding import Column
 from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.chunks import first_frames
+from gaussianmlr.data.readers.frames import header_of
 from gaussianmlr.data.readers.layout import Layout, fold
 from gaussianmlr.data.readers.manifests import image_column, locate
 from gaussianmlr.data.readers.numerals import with_numbers
@@ -22,6 +23,7 @@ from gaussianmlr.errors import DataError
 
 __all__ = ["Look", "look"]
 
+_CELLS, _FEWEST = 1 << 24, 50  # of the first file, at most; and rows of it, at least
 _ROWS, _OF_OTHERS, _OTHERS = 20_000, 1_000, 15  # rows of the first file and of others, and how many others
 Frames = list[tuple[Path, Any, Any | None]]
 
@@ -60,14 +62,15 @@ def look(rows: RowFiles) -> Look:
     said = [name for name, kind in rows.kinds.items() if kind in ("category", "text")]
     roles = [layout.ranking, layout.split, layout.ranker, layout.id]
     texts = [name for name in (*roles, *layout.categories, *layout.texts, *said) if name is not None]
-    frames = first_frames(rows.files, layout, texts, _ROWS, _OF_OTHERS, _OTHERS)
+    most = max(_FEWEST, min(_ROWS, _CELLS // len(header_of(rows.files[0], layout))))
+    frames = first_frames(rows.files, layout, texts, most, min(most, _OF_OTHERS), _OTHERS)
     if not frames:
         raise DataError(f"{rows.path}: no rows; expected at least one instance")
     if layout.decimal is None:
         commas = any(has_commas(frame, {fold(name) for name in texts}) for _, frame, _ in frames)
         layout = replace(layout, decimal="," if commas else ".")
         if commas:
-            frames = first_frames(rows.files, layout, texts, _ROWS, _OF_OTHERS, _OTHERS)
+            frames = first_frames(rows.files, layout, texts, most, min(most, _OF_OTHERS), _OTHERS)
     names, source = list(frames[0][1].columns), rows.name(frames[0][0])
     columns = find_columns(names, source, layout, rows.listed)
     if columns.ranker is not None:

@@ -64,7 +64,7 @@ class About:
     weighted, named, split : bool
         Whether rows have weights, names, and parts of their own.
     ties : bool
-        Whether any order to train on ties two relevant labels.
+        Whether any order ties two relevant labels.
     notes : list of str
         What was found out.
     fingerprint : str
