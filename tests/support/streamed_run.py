@@ -8,7 +8,7 @@ import torch
 
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr.data.streamed import open_rows
-from gaussianmlr.data.streaming import build, sets
+from gaussianmlr.data.streaming import build, learn, sets
 from gaussianmlr.data.streaming.files import find_rows
 from gaussianmlr.data.streaming.look import look
 from gaussianmlr.model.recipe import Recipe
@@ -34,6 +34,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     sets.BUFFER_BYTES = 8 << 20  # small beside the data of the test
     build._MOST = 10_000
+    learn.MOST_HELD = 2_000
     rows = find_rows(chosen.data, stream=True)
     source = open_rows(rows, look(rows), chosen.out / ".rows")
     recipe = Recipe(

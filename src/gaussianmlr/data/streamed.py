@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -14,7 +13,7 @@ from filelock import FileLock
 from gaussianmlr._utils.files import aside
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import RankedSet
-from gaussianmlr.data.open import SIDE, Source, channels_of, image_inputs, ranked_set
+from gaussianmlr.data.open import SIDE, Source, channels_of, image_inputs
 from gaussianmlr.data.splits import CONFORMAL
 from gaussianmlr.data.streaming.build import build
 from gaussianmlr.data.streaming.files import RowFiles
@@ -73,7 +72,7 @@ def open_rows(
         inputs = _inputs(store, image_size, channels)
 
     def held(part: str) -> RankedSet:
-        return ranked_set(replace(held_part(store, part), weights=None), inputs)
+        return StreamedRows(store, inputs, part).in_memory()
 
     return Source(
         train=StreamedRows(store, inputs, "train", weights=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from gaussianmlr.data.columns import recode
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.inputs import Inputs, columns_of, encoding_of, scaled
 from gaussianmlr.data.loading import Arrays, RankedSet
-from gaussianmlr.data.readers.images import read_tensor
+from gaussianmlr.data.readers.images import RankedImages, read_tensor
 from gaussianmlr.data.readers.manifests import locate
 from gaussianmlr.data.streaming.shuffle import LANES, ShardOrder
 from gaussianmlr.data.streaming.store import Block, Store
@@ -27,6 +28,7 @@ __all__ = ["BUFFER_BYTES", "BUFFER_ROWS", "StreamedRows", "held_part", "rows_of"
 
 IntArray = npt.NDArray[np.int64]
 BUFFER_BYTES, BUFFER_ROWS = 128 << 20, 1 << 18  # of the shuffle, over all lanes
+_AT_ONCE = 4_096
 _SPARE = 2  # shards per lane that are cut by the ends of its buffer
 
 
@@ -102,6 +104,22 @@ class StreamedRows:
         if self._kept is None:
             self._kept = _Kept(self)
         return self._kept.take(shard, row)
+
+    def in_memory(self) -> RankedSet:
+        """All rows in memory, without weights; pictures are still read when they are needed."""
+        if self.pictures:
+            assert self.code is not None
+            data = replace(held_part(self.store, self.store.about.parts[self.code]), weights=None)
+            return RankedImages(data, Preprocess.from_dict(self.inputs["preprocess"]))
+        x = torch.empty(len(self), self.inputs["channels"])
+        ranks = torch.empty(len(self), len(self.labels), dtype=torch.int64)
+        for start in range(0, len(self), _AT_ONCE):
+            stop = min(start + _AT_ONCE, len(self))
+            found = self.read(np.arange(start, stop))
+            x[start:stop] = self._rows(found.features)
+            ranks[start:stop] = torch.from_numpy(found.ranks.astype(np.int64))
+        self._kept = None
+        return Arrays(x, ranks)
 
     def for_peers(self, count: int = 20_000) -> Arrays:
         """Evenly spaced rows in memory, to compare with; zeros in place of pictures, which are not read."""
