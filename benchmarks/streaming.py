@@ -24,8 +24,8 @@ import numpy as np
 LABELS = 5
 
 
-def write(folder: Path, rows: int, columns: int, files: int) -> int:
-    """Write the table; returns its bytes."""
+def write(folder: Path, rows: int, columns: int, files: int) -> None:
+    """Write the table, file by file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -42,7 +42,6 @@ def write(folder: Path, rows: int, columns: int, files: int) -> int:
         pq.write_table(
             pa.table(table), folder / f"part-{number:05}.parquet", compression="none", use_dictionary=False
         )
-    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 def timed(owner: Any, name: str, spent: dict[str, float], what: str) -> None:
@@ -81,8 +80,9 @@ def run(arguments: list[str], answer: Path) -> tuple[dict[str, float], float]:
     command = [sys.executable, __file__, "--child", str(answer), "--", *arguments]
     process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
     _, status, used = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"gmlr train ended with {os.waitstatus_to_exitcode(status)}")
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"gmlr train ended with {process.returncode}")
     unit = 1 if platform.system() == "Darwin" else 1024
     return json.loads(answer.read_text()), used.ru_maxrss * unit / 2**20
 
@@ -92,20 +92,22 @@ def benchmark() -> int:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--files", type=int, default=100)
-    parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--batch-size", type=int, default=4096)
     parser.add_argument("--most", type=int, default=2000, help="megabytes")
     parser.add_argument("--folder", type=Path, help="where to write, by default a temporary folder")
+    parser.add_argument("--data", type=Path, help="use this folder, which an earlier run has written")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=chosen.folder) as place:
         folder = Path(place)
-        size = write(folder / "rows", chosen.rows, chosen.columns, chosen.files)
-        print(
-            f"{chosen.rows:,} rows x {chosen.columns} columns: {size / 2**20:,.0f} MB in {chosen.files} files"
-        )
+        data = chosen.data or folder / "rows"
+        if chosen.data is None:
+            write(data, chosen.rows, chosen.columns, chosen.files)
+        size = sum(file.stat().st_size for file in data.iterdir())
+        print(f"{chosen.rows:,} rows x {chosen.columns} columns: {size / 2**20:,.0f} MB of Parquet")
         began = time.monotonic()
         spent, peak = run(
             [
-                *("train", str(folder / "rows"), "--out", str(folder / "run"), "--stream", "--no-peers"),
+                *("train", str(data), "--out", str(folder / "run"), "--stream", "--no-peers"),
                 *("--epochs", "1", "--set", f"batch_size={chosen.batch_size}", "--threads", "1"),
             ],
             folder / "spent.json",

@@ -340,6 +340,11 @@ def _check_range(
 ) -> None:
     """Note numbers that are too large, infinite or, without `gaps`, missing."""
     most = LARGEST_WEIGHT if kind == "weight" else LARGEST
+    if matrix.size and (gaps or not np.isnan(matrix).any()):
+        # Nothing to find, as nearly always; NaN is no maximum.
+        top, bottom = np.fmax.reduce(matrix, axis=None), np.fmin.reduce(matrix, axis=None)
+        if not max(top, -bottom) > most:
+            return
     bad = (np.abs(matrix) > most) | (False if gaps else np.isnan(matrix))
     for position in np.flatnonzero(bad.all(axis=0)).tolist():  # one mistake, not one per row
         empty = bool(np.isnan(matrix[:, position]).all())
