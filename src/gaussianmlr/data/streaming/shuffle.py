@@ -59,11 +59,12 @@ class ShardOrder:
         lane, within = place % LANES, place // LANES
         number, offset = within // self.buffer, within % self.buffer
         row = np.empty(len(place), dtype=np.int64)
-        for both in np.unique(np.stack([lane, number], axis=1), axis=0).tolist():
-            chosen = (lane == both[0]) & (number == both[1])
-            row[chosen] = (
-                self._begins[both[0]] + both[1] * self.buffer + self._permutation(*both)[offset[chosen]]
-            )
+        both = number * LANES + lane
+        for one in np.unique(both).tolist():
+            buffer, which = divmod(one, LANES)
+            chosen = both == one
+            start = self._begins[which] + buffer * self.buffer
+            row[chosen] = start + self._permutation(which, buffer)[offset[chosen]]
         shard = np.searchsorted(self._ends, row, side="right")
         before = np.where(shard > 0, self._ends[shard - 1], 0)
         return torch.from_numpy(self._first[shard] + row - before)
