@@ -203,7 +203,7 @@ def _tell(watcher: ConsoleWatcher, chosen: Recipe, source: Source, found: Ranked
         watcher.note(why)
     if isinstance(found, RankedData) and found.images is not None and chosen.backbone == "fast":
         watcher.note(why_small())
-    if isinstance(source.train, StreamedRows):
+    if isinstance(source.train, StreamedRows) and not source.train.pictures:
         watcher.note("the rows are streamed: a network learns them; trees need them in memory (--no-stream)")
 
 

@@ -275,3 +275,19 @@ def test_files_named_after_splits_are_not_one_table(tmp_path):
         find_data(tmp_path)
     (tmp_path / "test-0.csv").unlink()
     assert len(find_data(tmp_path)) == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "layout"),
+    [({"threshold": 2.0, "tolerance": 0.5}, Layout()), ({}, Layout(positions=True))],
+)
+def test_label_columns_are_read_as_grades_or_positions(options, layout, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=500), "b": rng.normal(size=500).round(1)})
+    grades = rng.permuted(np.tile([1.0, 2.0, 3.0], (500, 1)), axis=1)
+    for place, name in enumerate(("red", "green", "blue")):
+        frame[f"label:{name}"] = grades[:, place]
+    parts = write_parts(frame, tmp_path / "parts", (100, 130))
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    whole = find_data(tmp_path / "whole.csv", layout=layout, **options)
+    same_as_in_memory(opened(parts, tmp_path, layout=layout, **options), open_data(whole))
