@@ -59,6 +59,9 @@ class Watcher:
     def rounds(self, done: int, total: int) -> None:
         """So many rounds of boosting are done, of at most so many; at the end all of them."""
 
+    def rows(self, done: int, total: int) -> None:
+        """Before training, `done` of `total` rows of streamed data are read; `total` is 0 if not known."""
+
     def note(self, text: str) -> None:
         """A message of one line."""
 
@@ -129,6 +132,13 @@ class ConsoleWatcher(Watcher):
     def rounds(self, done: int, total: int) -> None:
         """Show a bar while trees are boosted."""
         self._move("rounds", done, total)
+
+    def rows(self, done: int, total: int) -> None:
+        """Show a bar while rows are read, or how many if nobody knows of how many."""
+        if total:
+            self._move("reading rows", done, total)
+        else:
+            self._line(f"read {done:,} rows")
 
     def measured(self, done: int, total: int) -> None:
         """Show a bar while a model is evaluated."""

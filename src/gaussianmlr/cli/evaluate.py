@@ -19,6 +19,7 @@ def evaluate_command(
     ] = "test",
     size: Annotated[int | None, typer.Option(help="Ranked MNIST: how many images.")] = None,
     digits: options.Digits = "auto",
+    stream: options.Stream = None,
     threshold: options.Threshold = None,
     tolerance: options.Tolerance = 0.0,
     batch_size: options.BatchSize = 64,
@@ -36,25 +37,28 @@ def evaluate_command(
     Examples: `gmlr evaluate runs/hikes hikes.csv`, `gmlr evaluate runs/gray gray-s --size 2000 --json`.
     """
     from gaussianmlr.comparison.peers import NO_PEERS, measure_peers
+    from gaussianmlr.data.streaming.sets import rows_of_peers
     from gaussianmlr.inference.matching import open_model, open_test
     from gaussianmlr.training.fit import evaluate_calibration
 
     loaded = open_model(model)
-    found, notes = open_test(
-        loaded,
-        data,
-        split,
-        size=size,
-        digits=digits,
-        threshold=threshold,
-        tolerance=tolerance,
-        layout=layout,
-    )
-    for note in notes:
-        typer.echo(note, err=True)
     with options.working(threads) as watcher:
+        found, notes = open_test(
+            loaded,
+            data,
+            split,
+            size=size,
+            digits=digits,
+            threshold=threshold,
+            tolerance=tolerance,
+            layout=layout,
+            stream=stream,
+            progress=watcher.rows,
+        )
+        for note in notes:
+            typer.echo(note, err=True)
         metrics, errors = evaluate_calibration(loaded, found, batch_size, progress=watcher.measured)
-    peers = NO_PEERS if no_peers else measure_peers(loaded, model, found)
+    peers = NO_PEERS if no_peers else measure_peers(loaded, model, rows_of_peers(found))
     if as_json:
         shown = {
             "split": split,

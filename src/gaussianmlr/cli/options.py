@@ -103,6 +103,15 @@ Labels = Annotated[
 ]
 Threshold = Annotated[float | None, typer.Option(help="Read label columns as grades: relevant above this.")]
 Tolerance = Annotated[float, typer.Option(help="Grades that differ by no more than this tie.")]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream",
+        help="Read data in parts, for data larger than memory; by default tables above 512 MB and manifests "
+        "above 64 MB.",
+        show_default=False,
+    ),
+]
 Accelerator = Annotated[str, typer.Option(help="Lightning's: auto, cpu, cuda, mps.")]
 Trust = Annotated[
     list[str] | None,

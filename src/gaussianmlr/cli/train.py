@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,10 @@ from gaussianmlr.cli import options
 from gaussianmlr.cli.tables import reads_tables
 
 if TYPE_CHECKING:
+    from gaussianmlr._utils.progress import ConsoleWatcher
+    from gaussianmlr.data import RankedData, Setting
     from gaussianmlr.data.open import Source
+    from gaussianmlr.model.recipe import Recipe
     from gaussianmlr.training.engine import Result
     from gaussianmlr.training.fit import Fitted
 
@@ -55,6 +59,7 @@ def train_command(
     digits: options.Digits = "auto",
     image_size: options.ImageSize = None,
     channels: options.Channels = None,
+    stream: options.Stream = None,
     labels: options.Labels = None,
     threshold: options.Threshold = None,
     tolerance: options.Tolerance = 0.0,
@@ -87,14 +92,14 @@ def train_command(
     """
     from gaussianmlr.data import RankedData
     from gaussianmlr.data.open import find_data, open_data
+    from gaussianmlr.data.streamed import PLACE, open_rows
+    from gaussianmlr.data.streaming.files import find_rows
+    from gaussianmlr.data.streaming.look import look
     from gaussianmlr.data.tokens import encoder_of
-    from gaussianmlr.model.network import built_of
     from gaussianmlr.model.settings import recipe_of
     from gaussianmlr.training.defaults import (
         default_recipe,
         picture_options,
-        why_small,
-        why_terms,
         with_default_model,
         with_default_ties,
     )
@@ -105,12 +110,15 @@ def train_command(
     loggers = open_loggers(log or (), out)
     said = f"stopped; the same command resumes from {out}" if _is_first() else ""
     with options.resumable(said, quiet, threads=threads) as watcher:
-        found = find_data(
-            data, labels=options.listed(labels), threshold=threshold, tolerance=tolerance, layout=layout
-        )
+        reading: dict[str, Any] = {"labels": options.listed(labels), "layout": layout}
+        reading |= {"threshold": threshold, "tolerance": tolerance}
+        rows = None if size is not None and stream is None else find_rows(data, stream=stream, **reading)
+        seen = None if rows is None else look(rows)
+        found = find_data(data, **reading) if seen is None else seen.sample
         own = options.names_backbone(backbone, recipe, settings)
         base = default_recipe(found, preset, method or "gmlr", named=own)
-        if preset is None and recipe is None and backbone is None and (devices, nodes) == ("1", 1):
+        alone = rows is None and (devices, nodes) == ("1", 1)
+        if preset is None and recipe is None and backbone is None and alone:
             base = with_default_model(base, found, out)
         base = with_default_ties(base, found, out, preset)
         chosen = recipe_of(
@@ -130,33 +138,24 @@ def train_command(
         pictures = isinstance(found, RankedData) and found.images is not None
         if isinstance(found, RankedData) and pictures:
             shape = picture_options(found, chosen, **shape)
-        source = open_data(
-            found,
-            size=size,
-            digits=digits,
-            **shape,
-            rankers=chosen.rankers,
-            seed=chosen.seed,
-            conformal=chosen.conformal,
-            encoder=encoder_of(chosen.backbone),
-        )
+        held = {"conformal": chosen.conformal, **shape}
+        if rows is not None and seen is not None:
+            source = open_rows(rows, seen, out / PLACE, **held, progress=watcher.rows)
+        else:
+            held |= {"size": size, "digits": digits, "rankers": chosen.rankers, "seed": chosen.seed}
+            source = open_data(found, **held, encoder=encoder_of(chosen.backbone))
         origin = None  # a Ranked MNIST set knows its own
         if isinstance(found, RankedData):
             origin = Origin(
-                data, digest=source.fingerprint, threshold=threshold, tolerance=tolerance, layout=layout
+                data,
+                digest=source.fingerprint,
+                threshold=threshold,
+                tolerance=tolerance,
+                layout=layout,
+                streamed=rows is not None,
             )
         if _is_first():
-            watcher.note(
-                f"{chosen.method} on {built_of(chosen.backbone, chosen.model)}: "
-                f"{len(source.train):,} instances to train on, {len(source.validation):,} to validate, "
-                f"{len(source.labels)} labels"
-            )
-            for note in source.notes:
-                watcher.note(note)
-            if why := why_terms(found, chosen):
-                watcher.note(why)
-            if pictures and chosen.backbone == "fast":
-                watcher.note(why_small())
+            _tell(watcher, chosen, source, found)
 
         fitted = fit_kinds(
             chosen,
@@ -178,15 +177,40 @@ def train_command(
             facts=None if no_peers else _peers_of(source, out, chosen.seed),
         )
         watcher.close()
+        if rows is not None and _is_first() and not fitted.result.interrupted:
+            shutil.rmtree(out / PLACE, ignore_errors=True)  # as large as the data
         if _is_first():
             _show(fitted, out, as_json)
         if fitted.result.interrupted:
             raise KeyboardInterrupt
 
 
+def _tell(watcher: ConsoleWatcher, chosen: Recipe, source: Source, found: RankedData | Setting) -> None:
+    """Say what is trained on what."""
+    from gaussianmlr.data import RankedData
+    from gaussianmlr.data.streaming.sets import StreamedRows
+    from gaussianmlr.model.network import built_of
+    from gaussianmlr.training.defaults import why_small, why_terms
+
+    watcher.note(
+        f"{chosen.method} on {built_of(chosen.backbone, chosen.model)}: "
+        f"{len(source.train):,} instances to train on, {len(source.validation):,} to validate, "
+        f"{len(source.labels)} labels"
+    )
+    for note in source.notes:
+        watcher.note(note)
+    if why := why_terms(found, chosen):
+        watcher.note(why)
+    if isinstance(found, RankedData) and found.images is not None and chosen.backbone == "fast":
+        watcher.note(why_small())
+    if isinstance(source.train, StreamedRows) and not source.train.pictures:
+        watcher.note("the rows are streamed: a network learns them; trees need them in memory (--no-stream)")
+
+
 def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[str, Any]]:
     """What a finished training adds to its model: simple peers on the same instances."""
     from gaussianmlr.comparison.peers import known_peers, learn_peers
+    from gaussianmlr.data.streaming.sets import rows_of_peers
     from gaussianmlr.model.network import has_texts
 
     def peers(result: Result) -> dict[str, Any]:
@@ -195,7 +219,7 @@ def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[s
         table = source.inputs["kind"] == "table" and not has_texts(source.inputs)  # tokens are no features
         found = known_peers(out / "model", source.fingerprint)  # by an earlier call of a finished run
         learned = found or learn_peers(
-            source.train, source.validation, table=table, seed=seed, seconds=result.seconds
+            rows_of_peers(source.train), source.validation, table=table, seed=seed, seconds=result.seconds
         )
         return {"peers": learned}
 

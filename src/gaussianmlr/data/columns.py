@@ -122,7 +122,13 @@ def _fitted(values: FloatArray, column: Column, gaps: bool, code: TextCode | Non
 
 
 def _fitted_categories(held: FloatArray, column: Column, gaps: bool) -> Column:
-    counts = np.bincount(held.astype(np.int64), minlength=len(column.categories) + 1)
+    return fitted_categories(
+        column, np.bincount(held.astype(np.int64), minlength=len(column.categories) + 1), gaps
+    )
+
+
+def fitted_categories(column: Column, counts: npt.NDArray[np.int64], gaps: bool) -> Column:
+    """How a model codes sorted categories that occur so often in training rows."""
     lengths = np.array([len(text) for text in column.categories], dtype=np.int64)
     usable = np.flatnonzero((counts[: len(lengths)] >= _FEWEST) & (lengths <= LONGEST_CATEGORY))
     by_count = usable[np.argsort(-counts[usable], kind="stable")][:MOST_CATEGORIES]

@@ -18,7 +18,7 @@ from gaussianmlr.data.inputs import Inputs, scaled
 from gaussianmlr.errors import DataError
 from gaussianmlr.orders.sparse import SparseRanks
 
-__all__ = ["Arrays", "Batch", "RankedSet", "batches", "epoch_order", "ranked_rows"]
+__all__ = ["Arrays", "Batch", "Order", "RankedSet", "batches", "epoch_order", "order_of", "ranked_rows"]
 
 
 class RankedSet(Protocol):
@@ -30,6 +30,13 @@ class RankedSet(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Order(Protocol):
+    """The order of instances; a slice gives their numbers. A tensor is one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, where: slice, /) -> Tensor: ...
 
 
 class Batch(NamedTuple):
@@ -236,9 +243,16 @@ def epoch_order(size: int, seed: int, stage: int, epoch: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng((seed, stage, epoch)).permutation(size))
 
 
+def order_of(data: RankedSet, seed: int, stage: int, epoch: int) -> Order:
+    """The order of an epoch: the set's own, if it has a method ``order(seed, stage, epoch)``."""
+    own = getattr(data, "order", None)
+    found: Order = own(seed, stage, epoch) if callable(own) else epoch_order(len(data), seed, stage, epoch)
+    return found
+
+
 def batches(
     data: RankedSet,
-    order: Tensor,
+    order: Order,
     batch_size: int,
     *,
     first: int = 0,
@@ -253,7 +267,7 @@ def batches(
     ----------
     data : RankedSet
         The instances.
-    order : Tensor
+    order : Tensor or other Order
         Their order.
     batch_size : int
         Instances per batch, over all processes.
@@ -268,14 +282,15 @@ def batches(
     """
     if hasattr(data, "set_epoch"):
         data.set_epoch(epoch)  # for augmentation
-    whole = [order[start : start + batch_size] for start in range(0, len(order), batch_size)][first:]
-    shares = [(part[rank::world], len(part)) for part in whole]
-    fetch = _Fetch(data, shares, epoch)
+    fetch = _Fetch(data, order, batch_size, first, (rank, world), epoch)
     if workers == 0:
-        return (fetch[number] for number in range(len(shares)))
+        return (fetch[number] for number in range(len(fetch)))
     # Seeds of the loader processes come from the order, which differs per epoch: drawn from the global
     # generator, they would change what dropout draws, and differently in a run resumed within an epoch.
-    seeds = torch.Generator().manual_seed(zlib.crc32(order.numpy().tobytes(), epoch))
+    stamp = (
+        order.numpy().tobytes() if isinstance(order, Tensor) else repr(getattr(order, "stamp", 0)).encode()
+    )
+    seeds = torch.Generator().manual_seed(zlib.crc32(stamp, epoch))
     loader: DataLoader[Batch] = DataLoader(fetch, batch_size=None, num_workers=workers, generator=seeds)
     return iter(loader)
 
@@ -286,16 +301,22 @@ def batch_count(size: int, batch_size: int) -> int:
 
 
 class _Fetch(Dataset[Batch]):
-    def __init__(self, data: RankedSet, shares: list[tuple[Tensor, int]], epoch: int) -> None:
-        self.data, self.shares, self.epoch = data, shares, epoch
+    """The batches of an epoch from number `first` on, of which a process takes its share."""
+
+    def __init__(
+        self, data: RankedSet, order: Order, size: int, first: int, share: tuple[int, int], epoch: int
+    ) -> None:
+        self.data, self.order, self.size, self.first, self.epoch = data, order, size, first, epoch
+        self.rank, self.world = share
 
     def __len__(self) -> int:
-        return len(self.shares)
+        return max(0, batch_count(len(self.order), self.size) - self.first)
 
     def __getitem__(self, number: int) -> Batch:
-        indices, whole = self.shares[number]
-        parts = fetch(self.data, indices.tolist(), self.epoch)
-        return Batch(as_input(parts[0]), parts[1], parts[2] if len(parts) > 2 else None, whole)
+        start = (self.first + number) * self.size
+        whole = self.order[start : start + self.size]
+        parts = fetch(self.data, whole[self.rank :: self.world].tolist(), self.epoch)
+        return Batch(as_input(parts[0]), parts[1], parts[2] if len(parts) > 2 else None, len(whole))
 
 
 def fetch(data: RankedSet, indices: list[int], epoch: int = 0) -> tuple[Tensor, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +21,15 @@ from gaussianmlr.data.loading import RankedSet, ranked_rows
 from gaussianmlr.data.readers.avdp import read_avdp
 from gaussianmlr.data.readers.images import RankedImages, open_image
 from gaussianmlr.data.readers.layout import Layout
-from gaussianmlr.data.readers.manifests import read_images
+from gaussianmlr.data.readers.manifests import image_column, read_images
 from gaussianmlr.data.readers.nsid import read_nsid
 from gaussianmlr.data.readers.tables import read_with
 from gaussianmlr.data.readers.texts import read_texts
-from gaussianmlr.data.recognise import recognise
+from gaussianmlr.data.recognise import part_files, recognise
 from gaussianmlr.data.splits import CONFORMAL, split
+from gaussianmlr.data.streaming.build import read_parts
+from gaussianmlr.data.streaming.files import RowFiles
+from gaussianmlr.data.streaming.look import look
 from gaussianmlr.data.tokens import cut_lengths
 from gaussianmlr.errors import DataError, shorten
 
@@ -109,6 +113,9 @@ def find_data(
         check_file(path, f"a table, pictures, or one of the Ranked MNIST sets {', '.join(SETTINGS)}")
     layout = layout or Layout()
     kind, root, notes = recognise(path, layout)
+    if kind == "parts":
+        listed = None if labels is None else tuple(labels)
+        return _parts(path, root, layout, listed, features, threshold, tolerance, kinds)
     if kind == "export":
         raise DataError(
             f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
@@ -129,6 +136,27 @@ def find_data(
             layout = replace(layout, features=tuple(features))
         data = read_with(root, layout, labels=labels, kinds=None if plain else kinds, **grading)
     return replace(data, notes=(*notes, *data.notes))
+
+
+def _parts(
+    path: Path,
+    root: Path,
+    layout: Layout,
+    labels: tuple[str, ...] | None,
+    features: Sequence[str] | None,
+    threshold: float | None,
+    tolerance: float,
+    kinds: Mapping[str, Kind] | None,
+) -> RankedData:
+    """A table in several files."""
+    if features is not None:
+        layout = replace(layout, features=tuple(features))
+    files = tuple(part_files(root))
+    kind = "features" if image_column(files[0], layout) is None else "images"
+    rows = RowFiles(root, files, kind, layout, labels, threshold, tolerance, dict(kinds or {}))
+    with tempfile.TemporaryDirectory() as folder:
+        data = read_parts(rows, look(rows), Path(folder) / "rows")
+    return replace(data, source=path.name, notes=(f"read {len(files)} files", *data.notes))
 
 
 def open_data(
@@ -250,7 +278,7 @@ def _inputs(train: RankedData, image_size: int | None, channels: int | None, enc
         names = train.feature_names or tuple(map(str, range(train.features.shape[1])))
         return table_inputs(train.features, names, train.encoding, encoder=encoder)
     assert train.images is not None
-    return _image_inputs(SIDE if image_size is None else image_size, channels or channels_of(train.images))
+    return image_inputs(SIDE if image_size is None else image_size, channels or channels_of(train.images))
 
 
 def _cuts(data: RankedData, inputs: Inputs) -> Iterator[str]:
@@ -265,7 +293,8 @@ def _cuts(data: RankedData, inputs: Inputs) -> Iterator[str]:
                 )
 
 
-def _image_inputs(side: int, channels: int) -> Inputs:
+def image_inputs(side: int, channels: int) -> Inputs:
+    """Inputs of a model of pictures of a size."""
     # No crop, which could remove a label. Backbones normalise the values themselves.
     preprocess = Preprocess(
         size=(side, side), crop=None, mean=(0.0,) * channels, std=(1.0,) * channels, channels=channels
@@ -289,7 +318,7 @@ def _ranked_mnist(setting: Setting, size: int | None, digits: str) -> Source:
         validation=validation,
         test=test,
         labels=train.labels,
-        inputs=_image_inputs(setting.canvas, 3 if setting.colour else 1),
+        inputs=image_inputs(setting.canvas, 3 if setting.colour else 1),
         fingerprint=hashlib.sha256(json.dumps(about).encode()).hexdigest(),
         notes=(f"made from {train.digits.source}",),
     )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gaussianmlr._utils.leftovers import sweep
+from gaussianmlr._utils.cache import cache_folder
+from gaussianmlr._utils.leftovers import sweep, temporary
 from gaussianmlr.data import SETTINGS, RankedData, RankedMNIST, Setting
 from gaussianmlr.data.columns import count_unseen, unseen_lines
 from gaussianmlr.data.inputs import columns_of, encoding_of
@@ -17,6 +20,11 @@ from gaussianmlr.data.open import find_data, ranked_set, recoded
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.splits import part_name
 from gaussianmlr.data.splits import split as split_parts
+from gaussianmlr.data.streaming.build import build
+from gaussianmlr.data.streaming.files import RowFiles, find_rows
+from gaussianmlr.data.streaming.learn import choose_part
+from gaussianmlr.data.streaming.look import look
+from gaussianmlr.data.streaming.sets import StreamedRows
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.model import Model, load
 from gaussianmlr.model.shipped import place_of
@@ -58,6 +66,8 @@ def open_test(
     threshold: float | None = None,
     tolerance: float = 0.0,
     layout: Layout | None = None,
+    stream: bool | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[RankedSet, tuple[str, ...]]:
     """Test instances for a model, labels and columns matched by name, and notes for the user.
 
@@ -74,7 +84,15 @@ def open_test(
         Ranked MNIST: number of images, and their digits.
     threshold, tolerance, layout
         As in `find_data`.
+    stream : bool, optional
+        Whether rows are read in parts; if left out, those of large data, see `find_rows`.
+    progress : callable, optional
+        Called with the numbers of rows of such data that are read, and of all.
     """
+    columns = {"labels": model.labels, "layout": layout, **_columns(model)}
+    rows = find_rows(name, stream=stream, threshold=threshold, tolerance=tolerance, **columns)
+    if rows is not None:
+        return _streamed_test(model, rows, split, progress)
     part = find_part(
         model,
         name,
@@ -86,6 +104,28 @@ def open_test(
         layout=layout,
     )
     return ready(part.data, model), part.notes
+
+
+def _streamed_test(
+    model: Model, rows: RowFiles, split: str, progress: Callable[[int, int], None] | None
+) -> tuple[RankedSet, tuple[str, ...]]:
+    """The instances of `open_test` in a folder of the user's cache, which is removed in the end."""
+    kind = "table" if rows.kind == "features" else "image"
+    if kind != model.inputs["kind"]:
+        raise DataError(f"{rows.path} holds {kind} data, and the model takes {model.inputs['kind']} inputs")
+    cache = cache_folder("rows")
+    cache.mkdir(parents=True, exist_ok=True)
+    sweep(cache)
+    folder = temporary(cache / "evaluated")
+    try:
+        store = build(rows, look(rows), folder, progress)
+        part, notes = choose_part(store, split)
+        found = StreamedRows(store, model.inputs, part)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    return found, (*store.about.notes, *notes)
 
 
 def ready(data: RankedData | RankedMNIST, model: Model) -> RankedSet:
@@ -286,6 +326,8 @@ def _drawn_again(origin: Origin, split: Any) -> Part | None:
 
 def _read_again(origin: Origin, model: Model, folder: Path, split: str) -> Part | None:
     """Read the data at its place relative to the run or to here; other contents do not count."""
+    if origin.streamed:
+        raise DataError(f"{origin.data} was streamed, and is not read into memory again")
     places = [Path(origin.data)] if origin.beside is None else [folder / origin.beside, Path(origin.data)]
     there = [place for place in places if place.is_file() or place.is_dir()]  # no pipe, no device
     if not there:

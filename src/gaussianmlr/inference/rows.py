@@ -19,9 +19,10 @@ from gaussianmlr.data.readers.dialects import (
     refuse_encoding,
 )
 from gaussianmlr.data.readers.excel import EXCEL, sheet_rows
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, JSON_LINES, SEPARATORS, named, suffix_of
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, JSON_LINES, suffix_of
 from gaussianmlr.data.readers.layout import Layout, did_you_mean, fold, match_name
 from gaussianmlr.data.readers.numerals import decide, evidence_of, kind_of, with_point
+from gaussianmlr.data.readers.separated import SEPARATORS, named
 from gaussianmlr.errors import DataError, shorten
 
 __all__ = ["STANDARD_INPUT", "Row", "read_rows"]
@@ -279,7 +280,7 @@ def _parquet(path: Path, columns: Sequence[str], layout: Layout) -> Iterator[Row
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             names = file.schema_arrow.names
             places = matched(columns, names, str(path))
             ids = id_column(names, layout, str(path))

@@ -17,11 +17,13 @@ from gaussianmlr.data import Preprocess
 from gaussianmlr.data.columns import Unseen
 from gaussianmlr.data.inputs import Inputs, RowReader, text_column
 from gaussianmlr.data.readers.arrays import load_arrays
+from gaussianmlr.data.readers.chunks import CHUNKED
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.images import read_tensor
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import image_column, locate, pictures_below
 from gaussianmlr.data.readers.texts import read_text, text_files
+from gaussianmlr.data.recognise import part_files
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.rows import STANDARD_INPUT, Row, check_suffix, read_rows
 
@@ -71,9 +73,9 @@ def stream(
     ----------
     sources : iterable of str or path
         For a model of pictures: pictures, folders of them (with all below), manifests. For a model of
-        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files; for a model of texts alone also
-        folders of .txt files. Or ``-``: rows on standard input, CSV or JSON lines; for pictures, rows with
-        the column ``image``; for texts also one text per line.
+        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files, or folders of tables of one kind;
+        for a model of texts alone also folders of .txt files. Or ``-``: rows on standard input, CSV or JSON
+        lines; for pictures, rows with the column ``image``; for texts also one text per line.
     inputs : Inputs
         What the model takes.
     standard_input : text stream, optional
@@ -206,10 +208,25 @@ def _rows_of(
     if source != STANDARD_INPUT:
         if (column := text_column(reader.inputs)) is not None and is_folder(path):
             return _text_rows(path, column)
+        if is_folder(path):
+            return _folder_rows(path, reader, standard_input, layout, say)
         if suffix_of(path) in _ARRAYS:
             return _arrays(path, columns)
         check_suffix(path, _ARRAYS)
     return read_rows(source, columns, standard_input, layout, say, reader.texts)
+
+
+def _folder_rows(
+    folder: Path, reader: RowReader, standard_input: IO[str] | None, layout: Layout, say: Say
+) -> Iterator[Row]:
+    """The rows of all tables of a folder that are one table in parts."""
+    files = part_files(folder)
+    if not files:
+        raise DataError(f"{folder}: expected tables ({', '.join(CHUNKED)}), all of one kind")
+    for file in files:
+        name = file.relative_to(folder).as_posix()
+        for number, row in read_rows(str(file), reader.columns, standard_input, layout, say, reader.texts):
+            yield f"{name}:{number}", row
 
 
 def _text_rows(folder: Path, column: str) -> Iterator[Row]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr.data.loading import Batch, RankedSet, batches, fetch
+from gaussianmlr.data.loading import Batch, Order, RankedSet, batches, fetch
+from gaussianmlr.data.streaming.shuffle import InOrder
 from gaussianmlr.methods import Reading
 from gaussianmlr.metrics import PaperMetrics
 from gaussianmlr.model.calibration import Calibration, compare
@@ -66,7 +67,7 @@ def outputs(
     >>> [list(found.shape) for found, batch in outputs(nn.Linear(2, 3), data, 4)]
     [[4, 3], [1, 3]]
     """
-    order = torch.arange(len(data)) if rows is None else rows
+    order: Order = InOrder(len(data)) if rows is None else rows
     device = one_of(network).device
     done = 0
     with evaluating(network):
@@ -83,10 +84,10 @@ def readings(
 ) -> Iterator[tuple[Reading, Tensor]]:
     """What a model says of each batch, and the true ranks, both in main memory; options as of `outputs`."""
     rows = options.get("rows")
-    some = torch.arange(len(data)) if rows is None else rows
+    some: Order = InOrder(len(data)) if rows is None else rows
     reader = model
     if len(some) >= FEWEST:
-        reader = quickened(model, fetch(data, some[:8].tolist())[0])
+        reader = quickened(model, fetch(data, some[0:8].tolist())[0])
 
     def forward(inputs: Tensor) -> Reading:
         return reader.read(inputs, batch_size, calibrated=calibrated)

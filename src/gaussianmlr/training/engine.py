@@ -20,7 +20,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.signals import on_interrupt
-from gaussianmlr.data.loading import Batch, RankedSet, as_input, batch_count, batches, epoch_order, fetch
+from gaussianmlr.data.loading import Batch, Order, RankedSet, as_input, batch_count, batches, fetch, order_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.losses import Weights
 from gaussianmlr.methods import Method, begin_stage
@@ -243,7 +243,7 @@ class _Run:
         standing, recipe, stage = self.standing, self.recipe, self.method.stages[number]
         epochs = recipe.epochs_of(number)
         self.watcher.begin(stage.name, standing.epoch, epochs, self.steps, standing.batch)
-        order = epoch_order(len(self.data), recipe.seed, number, standing.epoch)
+        order = order_of(self.data, recipe.seed, number, standing.epoch)
         device, world = self.fabric.device, self.fabric.world_size
         started = saved = time.monotonic()
         shares = batches(
@@ -326,7 +326,7 @@ class _Run:
             )
         return value
 
-    def _refresh(self, network: nn.Module, order: Tensor) -> None:
+    def _refresh(self, network: nn.Module, order: Order) -> None:
         """Recompute the batch-norm statistics for the current weights, from a few hundred instances."""
         size = self.recipe.batch_size
         starts = range(0, min(len(order) // size * size, _REFRESHED), size)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gaussianmlr.data import Augment
-from gaussianmlr.data.loading import RankedSet, fetch
+from gaussianmlr.data.loading import Order, RankedSet, fetch, order_of
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.recipe import Recipe
 
@@ -91,6 +91,10 @@ class Augmented:
         """Pass the epoch to a set that depends on it."""
         if hasattr(self.data, "set_epoch"):
             self.data.set_epoch(epoch)
+
+    def order(self, seed: int, stage: int, epoch: int) -> Order:
+        """The order of an epoch is that of the data."""
+        return order_of(self.data, seed, stage, epoch)
 
     def tensors_at(self, indices: Sequence[int], epoch: int = 0) -> tuple[Tensor, ...]:
         """Some instances, as they are in an epoch."""

@@ -17,6 +17,7 @@ from gaussianmlr._utils.strict_json import dumps
 from gaussianmlr._utils.typed import read_typed
 from gaussianmlr.data.inputs import Inputs
 from gaussianmlr.data.loading import Arrays, RankedSet, SparseRows, fetch
+from gaussianmlr.data.streaming.sets import StreamedRows
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.model import Model, join
 from gaussianmlr.model.network import has_texts
@@ -71,7 +72,7 @@ def fit_kinds(
     told = watcher or Watcher()
     arguments: dict[str, Any] = {"labels": labels, "inputs": inputs}
     network = {**arguments, **options, "out": out, "fingerprint": fingerprint, "origin": origin}
-    if recipe.model == "network" or (recipe.model == "auto" and recipe.method != "gmlr"):
+    if _is_network(recipe, data):
         return fit(recipe, data, validation, **network, watcher=watcher, conformal=conformal, facts=facts)
     if not isinstance(data, Arrays | SparseRows) or inputs["kind"] != "table":
         raise DataError(f"model is {recipe.model!r}, but the data are pictures: only tables have trees")
@@ -114,6 +115,20 @@ def fit_kinds(
         finish(model, result, conformal, facts)
         save_model(model, folder / "model", result)
     return Fitted(model, result)
+
+
+def _is_network(recipe: Recipe, data: RankedSet) -> bool:
+    """Whether a network alone is trained; refused if trees are asked for and cannot be."""
+    if recipe.model == "network":
+        return True
+    if isinstance(data, StreamedRows):
+        if recipe.model == "auto":
+            return True
+        raise DataError(
+            f"model is {recipe.model!r}, but the rows are streamed and trees need all of them in memory; "
+            "expected 'network', or data that is read whole (--no-stream)"
+        )
+    return recipe.model == "auto" and recipe.method != "gmlr"
 
 
 def _choice(

@@ -44,6 +44,8 @@ class Origin:
         How grades were read.
     layout : Layout
         How the table was read.
+    streamed : bool
+        Whether it was read in parts, as larger than memory.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Origin:
     threshold: float | None = None
     tolerance: float = 0.0
     layout: Layout = field(default_factory=Layout)
+    streamed: bool = False
 
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Write it to the folder of a run."""

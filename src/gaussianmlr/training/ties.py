@@ -50,8 +50,8 @@ def settled(recipe: Recipe, data: RankedSet) -> Recipe:
     if not asks_for_choice(recipe):
         return recipe
     ranks = getattr(data, "ranks", None)  # data drawn on demand has none, and no ties
-    found = "learned" if ranks is not None and hold_ties(ranks) else "none"
-    return _with_ties(recipe, found)
+    ties = getattr(data, "ties", False) if ranks is None else hold_ties(ranks)
+    return _with_ties(recipe, "learned" if ties else "none")
 
 
 def _with_ties(recipe: Recipe, ties: str) -> Recipe:

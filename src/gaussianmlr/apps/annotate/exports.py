@@ -12,7 +12,8 @@ from gaussianmlr._utils.files import aside
 from gaussianmlr._utils.tables import inert_frame
 from gaussianmlr.apps.annotate.agreement import table
 from gaussianmlr.apps.annotate.store import Item, Store
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, SEPARATORS, suffix_of
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
+from gaussianmlr.data.readers.separated import SEPARATORS
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import to_text
 

@@ -39,6 +39,7 @@ class Rows:
     weight: npt.NDArray[np.float64] | None
     ranker: npt.NDArray[np.object_] | None
     id: npt.NDArray[np.object_] | None
+    first: int = 0  # number of the first row in its file
 
 
 class Table(NamedTuple):
@@ -55,6 +56,7 @@ class _Notes(NamedTuple):
     places: list[str]
     good: BoolArray
     problems: Problems
+    first: int = 0  # number of the first row in its file
 
     def refuse(self, kind: str, row: int, message: str) -> None:
         """Note a problem of a row, which is then not used."""
@@ -69,14 +71,19 @@ def read_rows(
     problems: Problems,
     order_separator: str | None = None,
     kinds: Mapping[str, Kind] | None = None,
+    first: int = 0,
 ) -> Rows:
-    """Read every cell, noting problems; `kinds` says what feature columns hold where it is known."""
+    """Read every cell, noting problems; `kinds` says what feature columns hold where it is known.
+
+    `first` is the number of the first row in its file, where the frame is a part of one.
+    """
     good = np.ones(len(frame), dtype=bool)
-    ids = texts(frame, columns.id, problems, good)
+    ids = texts(frame, columns.id, problems, good, first=first)
     places = [
-        f"row {row}" if ids is None else f"row {row} (id {shorten(ids[row])})" for row in range(len(frame))
+        f"row {first + row}" if ids is None else f"row {first + row} (id {shorten(ids[row])})"
+        for row in range(len(frame))
     ]
-    notes = _Notes(places, good, problems)
+    notes = _Notes(places, good, problems, first)
     if columns.ranking is not None:
         ranks, labels = _text_orders(frame, columns, order_separator, notes)
     else:
@@ -87,13 +94,18 @@ def read_rows(
         weight = _numbers(frame, (columns.weight,), notes, kind="weight")[:, 0]
         for row in np.flatnonzero(good & (weight < 0)).tolist():
             notes.refuse("weight", row, f"weight {weight[row]}; expected a number >= 0")
-    split = texts(frame, columns.split, problems, good, _LONGEST_SPLIT)
-    ranker = texts(frame, columns.ranker, problems, good)
-    return Rows(ranks, labels, features, table, good, split, weight, ranker, ids)
+    split = texts(frame, columns.split, problems, good, _LONGEST_SPLIT, first)
+    ranker = texts(frame, columns.ranker, problems, good, first=first)
+    return Rows(ranks, labels, features, table, good, split, weight, ranker, ids, first)
 
 
 def texts(
-    frame: Any, column: str | None, problems: Problems, good: BoolArray, longest: int = _LONGEST_ID
+    frame: Any,
+    column: str | None,
+    problems: Problems,
+    good: BoolArray,
+    longest: int = _LONGEST_ID,
+    first: int = 0,
 ) -> npt.NDArray[np.object_] | None:
     """A column as texts; empty and overlong cells are problems."""
     if column is None:
@@ -102,11 +114,11 @@ def texts(
     written = values.astype(str).str
     empty = np.asarray(values.isna() | (written.strip() == ""), dtype=bool)
     for row in np.flatnonzero(empty).tolist():
-        problems.add("cell", f"row {row}", f"nothing in column {column!r}; expected a text")
+        problems.add("cell", f"row {first + row}", f"nothing in column {column!r}; expected a text")
     long = np.asarray(written.len() > longest, dtype=bool)
     for row in np.flatnonzero(long).tolist():
         shown = f"{shorten(str(values.iloc[row]), 40)} in column {column!r}"
-        problems.add("cell", f"row {row}", f"{shown}; expected at most {longest:,} characters")
+        problems.add("cell", f"row {first + row}", f"{shown}; expected at most {longest:,} characters")
     good[empty | long] = False
     if long.any():
         values = values.mask(long, "")
@@ -144,7 +156,8 @@ def _refuse_gaps(values: FloatArray, names: tuple[str, ...], questionable: bool,
     gaps = np.isnan(values) & notes.good[:, None]
     for column in np.flatnonzero(gaps.any(axis=0)).tolist():
         rows = np.flatnonzero(gaps[:, column]).tolist()
-        listed = ", ".join(map(str, rows[:5])) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
+        listed = ", ".join(str(notes.first + row) for row in rows[:5])
+        listed += f" and {len(rows) - 5} more" if len(rows) > 5 else ""
         message = (
             f"nothing in {'row' if len(rows) == 1 else 'rows'} {listed}; write 0 (does not apply) or -1 "
         )
@@ -175,7 +188,7 @@ def _text_orders(
         cells = f"{empty:,} of {len(rows):,} cells of the column {columns.ranking!r}"
         notes.problems.notes.append(f"{cells} are empty: no label applies there")
     try:
-        return to_ranks(rows, labels, order_separator=separator)
+        return _ranks_of(rows, labels, separator)
     except DataError as error:
         whole = error
     bad: list[tuple[Any, str]] = list(whole.rows or _bad_alone(rows, labels, separator))
@@ -191,6 +204,21 @@ def _text_orders(
     ranks = np.zeros((len(rows), len(found)), dtype=np.int64)
     ranks[good] = read
     return ranks, found
+
+
+def _ranks_of(
+    rows: list[Any], labels: tuple[str, ...] | None, separator: str | None
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Ranks of orders, equal texts read once: millions of rows have few different ones."""
+    distinct = dict.fromkeys(rows) if all(isinstance(row, str) for row in rows) else {}
+    if not distinct or 2 * len(distinct) > len(rows):
+        return to_ranks(rows, labels, order_separator=separator)
+    try:
+        ranks, found = to_ranks([*distinct], labels, order_separator=separator)
+    except DataError:  # again, for the numbers of all bad rows
+        return to_ranks(rows, labels, order_separator=separator)
+    places = {row: place for place, row in enumerate(distinct)}
+    return ranks[np.fromiter(map(places.__getitem__, rows), dtype=np.intp, count=len(rows))], found
 
 
 def _bad_alone(
@@ -240,7 +268,8 @@ def _features(
     return values.astype(np.float32) if single else values, table
 
 
-def _as_category(name: str) -> str:
+def as_category(name: str) -> str:
+    """How to say that a column holds categories."""
     return f"with --categories {name!r}, in Python kinds={{{name!r}: 'category'}}"
 
 
@@ -250,17 +279,17 @@ def _feature(cells: Any, name: str, notes: _Notes, kind: Kind | None) -> Read:
     try:
         found = read_named(cells, name, kind)
     except (DataError, TypeError) as error:
-        way = f"leave it out (--drop, drop=[...]), or read it as texts {_as_category(name)}"
+        way = f"leave it out (--drop, drop=[...]), or read it as texts {as_category(name)}"
         notes.problems.add("feature", f"column {name!r}", f"{error}; {way}")
         return Read(Column(), empty, np.zeros(0, dtype=np.intp), "")
     if found.free:
         way = f"it is read as texts with --texts {name!r}, in Python kinds={{{name!r}: 'text'}}"
-        return found._replace(note=f"{found.note}; {way}, or as a category {_as_category(name)}")
+        return found._replace(note=f"{found.note}; {way}, or as a category {as_category(name)}")
     if found.column is None:
         return found
     rows = found.wrong.tolist()
     for number, row in enumerate(rows):
-        hint = f", or categories {_as_category(name)}" if number == 0 and kind is None else ""
+        hint = f", or categories {as_category(name)}" if number == 0 and kind is None else ""
         what = f"{shorten(cells.iloc[row])} in column {name!r}; expected {EXPECTED[found.column.kind]}"
         notes.refuse("feature", row, what + hint)
     return found
@@ -279,7 +308,8 @@ def _numbers(
         wrong = np.isnan(matrix[:, position]) & ~np.asarray(column.isna(), dtype=bool)
         rows = np.flatnonzero(wrong).tolist()
         if 2 * len(rows) > len(frame):  # a column of texts is one mistake, not one per row
-            notes.problems.add(kind, f"column {name!r}", _no_number(column.iloc[rows[0]], rows[0]))
+            shown = _no_number(column.iloc[rows[0]], notes.first + rows[0])
+            notes.problems.add(kind, f"column {name!r}", shown)
             matrix[:, position] = 0.0
             continue
         for row in rows:
@@ -310,6 +340,11 @@ def _check_range(
 ) -> None:
     """Note numbers that are too large, infinite or, without `gaps`, missing."""
     most = LARGEST_WEIGHT if kind == "weight" else LARGEST
+    if matrix.size and (gaps or not np.isnan(matrix).any()):
+        # Nothing to find, as nearly always; NaN is no maximum.
+        top, bottom = np.fmax.reduce(matrix, axis=None), np.fmin.reduce(matrix, axis=None)
+        if not max(top, -bottom) > most:
+            return
     bad = (np.abs(matrix) > most) | (False if gaps else np.isnan(matrix))
     for position in np.flatnonzero(bad.all(axis=0)).tolist():  # one mistake, not one per row
         empty = bool(np.isnan(matrix[:, position]).all())

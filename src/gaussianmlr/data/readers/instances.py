@@ -32,9 +32,9 @@ def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
     if rows.ranker is None:
         for row, number in zip(good.tolist(), instance.tolist()):
             if heads[number] != row:
-                message = f"id {str(rows.id[row])!r} is also in row {heads[number]}"
+                message = f"id {str(rows.id[row])!r} is also in row {rows.first + heads[number]}"
                 message += "; several rankers need a column 'ranker'"
-                problems.add("duplicate", f"row {row}", message)
+                problems.add("duplicate", f"row {rows.first + row}", message)
         return _pick(rows, heads)
     _same_in_every_row(rows, good, heads[instance], problems)
     column = {name: number for number, name in enumerate(dict.fromkeys(rows.ranker[good].tolist()))}

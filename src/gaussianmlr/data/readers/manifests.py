@@ -13,7 +13,8 @@ import numpy as np
 from gaussianmlr._utils.bounded import is_folder
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.problems import Problems
-from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, header_of, read_frame, suffix_of
+from gaussianmlr.data.readers.chunks import first_cells
+from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, header_of, suffix_of
 from gaussianmlr.data.readers.grades import Grading
 from gaussianmlr.data.readers.layout import Layout, Missing, match_name
 from gaussianmlr.data.readers.tables import assemble
@@ -142,7 +143,7 @@ def image_column(path: Path, layout: Layout) -> str | None:
     for other in IMAGE_COLUMNS:
         column = match_name(other, names)
         if column is not None and column not in roles:
-            cells = read_frame(path, [column], layout).frame[column].dropna().astype(str)
+            cells = first_cells(path, column, layout)
             if bool(cells.str.lower().str.strip().str.endswith(IMAGE_SUFFIXES).mean() > 0.5):
                 return column
     return None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gaussianmlr.data.readers.frames import NAMELESS
 from gaussianmlr.data.readers.layout import Layout, did_you_mean, fold, match_name
+from gaussianmlr.data.readers.separated import NAMELESS
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders import check_labels
 

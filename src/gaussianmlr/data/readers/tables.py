@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from gaussianmlr.data.cells import KINDS, Kind
 from gaussianmlr.data.dataset import RankedData
@@ -27,6 +27,13 @@ from gaussianmlr.data.readers.parts import (
 from gaussianmlr.errors import DataError
 
 TABLE_SUFFIXES = (*FRAME_SUFFIXES, ".npz", ".mat")
+
+
+class FilePart(NamedTuple):
+    """Where a frame comes from that holds some rows of a file."""
+
+    name: str
+    first: int
 
 
 def read_table(
@@ -185,14 +192,17 @@ def assemble(
     aggregate: str = "mean_rank",
     labels: str | Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
+    part: FilePart | None = None,
 ) -> RankedData:
-    """The readable part of a table; problems are noted."""
+    """The readable part of a table; problems are noted. A frame may be a `part` of a file."""
     said = dict.fromkeys(layout.categories, "category") | dict.fromkeys(layout.texts, "text")
     kinds = {**cast(dict[str, Kind], said), **(kinds or {})}
     _check_kinds(kinds)
     texts = [layout.ranking, layout.split, layout.ranker, layout.id]
     texts += [name for name, kind in kinds.items() if kind in ("category", "text")]  # 007 is not 7
     table = read_frame(source, [name for name in texts if name is not None], layout)
+    if part is not None:
+        table = table._replace(name=part.name)
     problems.notes += table.notes
     problems += table.problems
     frame = leave_out(table.frame, layout, table.name, problems.notes)
@@ -201,7 +211,8 @@ def assemble(
         problems.notes.append(f"column {index!r} only numbers the rows and is left out (--features keeps it)")
         columns = replace(columns, features=columns.features[1:])
     held = {_known_name(name, list(frame.columns), table.name): kind for name, kind in kinds.items()}
-    rows = read_rows(frame, columns, grading, problems, layout.order_separator, held)
+    first = 0 if part is None else part.first
+    rows = read_rows(frame, columns, grading, problems, layout.order_separator, held, first)
     if not rows.good.any():
         problems.raise_errors(table.name)
     unsaid = [name for name in rows.table.names if name not in held]

@@ -13,6 +13,7 @@ from gaussianmlr.data.cells import Kind
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.matrices import TEXT
 from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.readers.chunks import first_cells
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, header_of, read_frame, suffix_of
 from gaussianmlr.data.readers.grades import Grading
 from gaussianmlr.data.readers.layout import Layout, ReadFrom, match_name
@@ -61,7 +62,7 @@ def file_column(path: Path, layout: Layout) -> str | None:
     for wanted in COLUMNS:
         column = match_name(wanted, names)
         if column is not None and column not in roles:
-            cells = read_frame(path, [column], layout).frame[column].dropna().astype(str)
+            cells = first_cells(path, column, layout)
             if len(cells) and bool(cells.str.lower().str.strip().str.endswith(SUFFIX).mean() > 0.5):
                 return column
     return None
