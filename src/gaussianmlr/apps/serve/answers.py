@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from json.encoder import encode_basestring
 from typing import Any
+
+from pydantic_core import to_json
 
 from gaussianmlr.apps.web.answers import encoded
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.prediction import Prediction
+from gaussianmlr.model.tables import columns_of, places_of, plain
 
 __all__ = ["check_pairs", "cost", "pieces"]
 
@@ -75,20 +80,49 @@ def _instances(
     guarantee: float | None,
     top: int | None,
 ) -> bytes:
-    columns = [name for name in ("p_first", "expected_rank") if name in readings]
-    instances = found.to_dict(*columns, confidence=confidence, top=top)["instances"]
+    more: dict[str, Sequence[bytes]] = {}
     if "buckets" in readings:
-        for instance, buckets in zip(instances, found.lists):
-            instance["buckets"] = buckets
+        more["buckets"] = list(map(encoded, found.lists))
     if guarantee is not None:
-        for instance, promised in zip(instances, found.guaranteed(guarantee).to_dict()["instances"]):
-            instance["guaranteed"] = promised
-    matrices = _matrices(found, readings, confidence, top)
+        more["guaranteed"] = list(map(encoded, found.guaranteed(guarantee).to_dict()["instances"]))
+    for name, matrix in _matrices(found, readings, confidence, top).items():
+        more[name] = [_rows(part) for part in matrix]
+    sure = [] if confidence is None else found.partial_text(confidence, top)
     texts = []
-    for place, instance in enumerate(instances):
-        more = [b',"%b":%b' % (name.encode(), _rows(whole[place])) for name, whole in matrices.items()]
-        texts.append(b"".join([encoded(instance)[:-1], *more, b"}"]))
+    for place, (name, order, labels) in enumerate(
+        zip(found.names, found.orders, _labels(found, readings, confidence, top))
+    ):
+        partial = b',"partial":%b' % _quoted(sure[place]) if sure else b""
+        rest = b"".join([b',"%b":%b' % (key.encode(), part[place]) for key, part in more.items()])
+        head = _quoted(name) if type(name) is str else encoded(plain(name))
+        texts.append(
+            b'{"name":%b,"order":%b%b,"labels":{%b}%b}' % (head, _quoted(order), partial, labels, rest)
+        )
     return b",".join(texts)
+
+
+def _labels(
+    found: Prediction, readings: Sequence[str], confidence: float | None, top: int | None
+) -> Iterator[bytes]:
+    """The numbers of each instance by label. One template takes them all: no dict of dicts is made."""
+    more = [name for name in ("p_first", "expected_rank") if name in readings]
+    places = places_of(found, top)
+    columns = columns_of(found, more, confidence, places, whole=top is None)
+    names = {place: _quoted(found.labels[place]) for place in set(places.ravel().tolist())}
+    parts = [[names[place] for place in places.ravel().tolist()]]
+    # A whole column at once; NaN, which JSON does not have, would be null.
+    parts += [
+        to_json(column.ravel().tolist(), inf_nan_mode="null")[1:-1].split(b",") for column in columns.values()
+    ]
+    one = b"%%b:{%b}" % b",".join(b'"%b":%%b' % name.encode() for name in columns)
+    template, step = b",".join([one] * places.shape[1]), places.shape[1] * len(parts)
+    cells = list(chain.from_iterable(zip(*parts)))
+    for start in range(0, len(cells), step):
+        yield template % tuple(cells[start : start + step])
+
+
+def _quoted(text: str) -> bytes:
+    return encode_basestring(text).encode("utf-8", "backslashreplace")
 
 
 def _matrices(
@@ -110,7 +144,7 @@ def _matrices(
 
 def _rows(matrix: Any) -> bytes:
     # Row by row: encoding a large matrix at once would block all threads.
-    return b"[%b]" % b",".join(encoded(row) for row in matrix.tolist())
+    return b"[%b]" % b",".join(to_json(row, inf_nan_mode="null") for row in matrix.tolist())
 
 
 def cost(width: int, readings: Sequence[str], confidence: float | None, top: int | None = None) -> int:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
 from fastapi import Response
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
 from torch import Tensor
 
 from gaussianmlr.apps.serve.answers import STEP, check_pairs, cost, pieces
 from gaussianmlr.apps.serve.batches import Batcher
-from gaussianmlr.apps.serve.workers import Workers
+from gaussianmlr.apps.serve.workers import Pace, Workers
+from gaussianmlr.apps.web.counts import RequestCounts
 from gaussianmlr.data import Preprocess
-from gaussianmlr.data.inputs import read_rows, text_column
+from gaussianmlr.data.inputs import RowReader, text_column
 from gaussianmlr.data.readers.images import decode_image
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.inference.predict import check_guarantee
@@ -27,7 +25,10 @@ from gaussianmlr.model.model import Model
 
 __all__ = ["Limits", "Service", "read_picture", "takes_of"]
 
-_SHORT = 200_000  # bytes of pictures, or numbers, that count as short work
+_SHORT = 200_000  # bytes of pictures, or cells, that count as short work
+# Work of a millisecond or two is done where the requests arrive: waking a thread costs a third of that.
+_QUICK_CELLS = 3_000
+_QUICK_ANSWER = 4_000  # as `cost` counts
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,23 @@ class Limits:
                 raise DataError(f"{name} is {value}; expected a number above 0")
 
 
-class Service(Collector):
+class Service:
     """The model's thread, and the threads that prepare inputs and write answers."""
 
-    def __init__(self, model: Model, limits: Limits) -> None:
-        self.model, self.limits = model, limits
+    def __init__(self, model: Model, limits: Limits, counts: RequestCounts) -> None:
+        self.model, self.limits, self.counts = model, limits, counts
         self.has_sigma = False  # known once the model has answered
         self._batcher: Batcher | None = None
+        self._reader = RowReader(model.inputs) if model.inputs["kind"] == "table" else None
         self._workers = Workers()
 
     def __enter__(self) -> None:
-        self._batcher = Batcher(self.model, self.limits.batch_size)
-        shape = _shape(self.model)
-        reading = self._batcher.submit(torch.zeros(1, *shape)).result()
+        self._batcher = Batcher(self.model, self.limits.batch_size, self.counts.model)
+        one = torch.zeros(1, *_shape(self.model))
+        reading = self._batcher.submit(one).result()
+        # Pictures take a thread anyway, to be decoded; and who knows how long another class of models takes.
+        if self._reader is not None and type(self.model) is Model:
+            self._batcher.measure(one)
         self.has_sigma = reading.sigma is not None
         list(pieces(self.model.prediction_of(reading), (), None))  # loads what is imported on first use
 
@@ -91,13 +96,6 @@ class Service(Collector):
         if self._batcher.stuck(self.limits.seconds) or self._workers.stuck(self.limits.seconds):
             return f"the same work has been under way for more than {self.limits.seconds:g} s"
         return None
-
-    def collect(self) -> Iterator[Metric]:
-        """Counters for Prometheus."""
-        instances, batches = (self._batcher.instances, self._batcher.batches) if self._batcher else (0, 0)
-        yield CounterMetricFamily("gmlr_instances", "Instances that went through the model.", instances)
-        yield CounterMetricFamily("gmlr_batches", "Batches they went in.", batches)
-        yield CounterMetricFamily("process_cpu_seconds", "Processor time of the server.", time.process_time())
 
     async def answer(
         self,
@@ -117,11 +115,15 @@ class Service(Collector):
         if guarantee is not None:
             check_guarantee(self.model, guarantee)
             check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
-        ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
+        size = _size(given)
+        quick = self._reader is not None and size <= _QUICK_CELLS
+        ready = await self._workers.run(self._prepared(given), _pace(quick, size <= _SHORT))
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
         found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
-        long = len(found) * cost(width, readings, confidence or guarantee, top) > STEP
-        parts = await self._workers.run(pieces(found, readings, confidence, guarantee, top), long=long)
+        spent = len(found) * cost(width, readings, confidence or guarantee, top)
+        parts = await self._workers.run(
+            pieces(found, readings, confidence, guarantee, top), _pace(spent <= _QUICK_ANSWER, spent <= STEP)
+        )
         return Response(b"".join(parts), media_type="application/json")
 
     def check_count(self, count: int, what: str) -> None:
@@ -142,8 +144,8 @@ class Service(Collector):
 
     def _prepared(self, given: Sequence[Any]) -> Iterator[Tensor]:
         """Tensors for the model: all rows at once, pictures one by one."""
-        if self.model.inputs["kind"] == "table" and not isinstance(given[0], tuple):
-            yield read_rows(given, self.model.inputs)
+        if self._reader is not None and not isinstance(given[0], tuple):
+            yield self._reader.read(given)
             return
         for place, one in enumerate(given):
             name, data = (f"image {place}", _from_base64(one, place)) if isinstance(one, str) else one
@@ -164,6 +166,10 @@ def read_picture(data: bytes, model: Model, name: str, max_pixels: int) -> Tenso
     preprocess = Preprocess.from_dict(model.inputs["preprocess"])
     mode: Literal["L", "RGB"] = "L" if preprocess.channels == 1 else "RGB"
     return preprocess(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
+
+
+def _pace(quick: bool, short: bool) -> Pace:
+    return "quick" if quick else "short" if short else "long"
 
 
 def _size(given: Sequence[Any]) -> int:
