@@ -212,7 +212,7 @@ def memory(folder: Path) -> bool:
                 httpx.post(f"{url}/predict", json=body, timeout=60).raise_for_status()
             found[workers] = sum(map(proportional, [process, *children(process)]))
     each = (found[4] - found[1]) / 3
-    fine = each < weights / 2
+    fine = bool(each < weights / 2)
     print(
         f"memory: a model of {weights:,.0f} MB takes {found[1]:,.0f} MB with one worker, {found[4]:,.0f} MB "
         f"with four (proportional set size): {each:,.0f} MB per further worker{'' if fine else '  MISSED'}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -92,33 +91,41 @@ def _instances(
     for place, (name, order, labels) in enumerate(
         zip(found.names, found.orders, _labels(found, readings, confidence, top))
     ):
+        head = b"%d" % name if type(name) is int else _quoted(str(plain(name)))
+        text = b'{"name":%b,"order":%b' % (head, _quoted(order))
         partial = b',"partial":%b' % _quoted(sure[place]) if sure else b""
-        rest = b"".join([b',"%b":%b' % (key.encode(), part[place]) for key, part in more.items()])
-        head = _quoted(name) if type(name) is str else encoded(plain(name))
-        texts.append(
-            b'{"name":%b,"order":%b%b,"labels":{%b}%b}' % (head, _quoted(order), partial, labels, rest)
-        )
+        rest = [b',"%b":%b' % (key.encode(), part[place]) for key, part in more.items()]
+        texts.append(b"".join([text, partial, labels, *rest, b"}"]))
     return b",".join(texts)
 
 
 def _labels(
     found: Prediction, readings: Sequence[str], confidence: float | None, top: int | None
 ) -> Iterator[bytes]:
-    """The numbers of each instance by label. One template takes them all: no dict of dicts is made."""
-    more = [name for name in ("p_first", "expected_rank") if name in readings]
+    """The numbers of each instance by label.
+
+    The texts of all numbers and what stands between them are one list that is joined row by row, which takes
+    half the time of dicts.
+    """
+    further = [name for name in ("p_first", "expected_rank") if name in readings]
     places = places_of(found, top)
-    columns = columns_of(found, more, confidence, places, whole=top is None)
-    names = {place: _quoted(found.labels[place]) for place in set(places.ravel().tolist())}
-    parts = [[names[place] for place in places.ravel().tolist()]]
-    # A whole column at once; NaN, which JSON does not have, would be null.
-    parts += [
-        to_json(column.ravel().tolist(), inf_nan_mode="null")[1:-1].split(b",") for column in columns.values()
-    ]
-    one = b"%%b:{%b}" % b",".join(b'"%b":%%b' % name.encode() for name in columns)
-    template, step = b",".join([one] * places.shape[1]), places.shape[1] * len(parts)
-    cells = list(chain.from_iterable(zip(*parts)))
-    for start in range(0, len(cells), step):
-        yield template % tuple(cells[start : start + step])
+    columns = columns_of(found, further, confidence, places, whole=top is None)
+    flat, step = places.ravel().tolist(), 2 * len(columns)
+    names = {place: _quoted(found.labels[place]) for place in set(flat)}
+    cells = [b""] * (step * len(flat))
+    for number, (name, column) in enumerate(columns.items()):
+        key = name.encode()
+        cells[2 * number :: step] = (
+            [b'},%b:{"%b":' % (names[place], key) for place in flat]
+            if number == 0
+            else [b',"%b":' % key] * len(flat)
+        )
+        # A whole column at once; NaN, which JSON does not have, would be null.
+        texts = to_json(column.ravel().tolist(), inf_nan_mode="null")
+        cells[2 * number + 1 :: step] = texts[1:-1].split(b",")
+    width = step * places.shape[1]
+    for start in range(0, len(cells), width):
+        yield b',"labels":{%b}}' % b"".join(cells[start : start + width])[2:]
 
 
 def _quoted(text: str) -> bytes:

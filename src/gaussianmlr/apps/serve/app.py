@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import FastAPI, File, Form, Request, Response, UploadFile
 from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gaussianmlr._version import __version__
 from gaussianmlr.apps.serve.service import Limits, Service, takes_of
 from gaussianmlr.apps.web.answers import Json, finite
+from gaussianmlr.apps.web.bodies import replayed
 from gaussianmlr.apps.web.counts import RequestCounts, exposition
-from gaussianmlr.apps.web.server import make_app, page
+from gaussianmlr.apps.web.server import HANDLERS, make_app, page, refusal
 from gaussianmlr.data.columns import Column
 from gaussianmlr.data.inputs import columns_of, encoding_of, shown_inputs
 from gaussianmlr.model.model import Model
@@ -63,26 +66,33 @@ class Asked(BaseModel):
     top: Top = None
 
 
-class _Quick(APIRoute):
-    """The route of `Asked`: valid JSON is read at once, and FastAPI says what is wrong with anything else.
+class _Quick:
+    """ASGI middleware that answers valid requests as JSON; FastAPI says what is wrong with any other.
 
-    Small models spend most of a request on reading rows; this takes a third of the time.
+    Of a small model, this takes a fifth off the cost of a request.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        careful = super().get_route_handler()
+    def __init__(self, app: ASGIApp, *, predict: Callable[[Asked], Awaitable[Response]]) -> None:
+        self.app, self.predict = app, predict
 
-        async def handle(request: Request) -> Response:
-            if request.headers.get("content-type") == "application/json":
-                try:
-                    asked = Asked.model_validate_json(await request.body())
-                except ValidationError:
-                    pass
-                else:
-                    return cast(Response, await self.endpoint(asked))
-            return await careful(request)
-
-        return handle
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("POST", "/predict"):
+            await self.app(scope, receive, send)
+            return
+        message = await receive()  # `AccessControl` gives the whole body at once
+        try:
+            json = (b"content-type", b"application/json") in scope["headers"]
+            asked = Asked.model_validate_json(message.get("body", b"")) if json else None
+        except ValidationError:
+            asked = None
+        if asked is None:
+            await self.app(scope, replayed(message.get("body", b""), receive), send)
+            return
+        try:
+            found = await self.predict(asked)
+        except tuple(HANDLERS) as error:
+            found = refusal(error)
+        await found(scope, receive, send)
 
 
 def serving_app(
@@ -120,6 +130,16 @@ def serving_app(
         with service:
             yield
 
+    async def predict(asked: Asked) -> Response:
+        return await service.answer(
+            service.inputs({"rows": asked.rows, "texts": asked.texts, "images": asked.images}),
+            asked.names,
+            asked.readings,
+            asked.confidence,
+            asked.guarantee,
+            asked.top,
+        )
+
     app = make_app(
         "gaussianmlr",
         description=f"Multi-label ranking by {model!r}.",
@@ -133,6 +153,7 @@ def serving_app(
         broken=service.broken,
         lifespan=lifespan,
         static=_STATIC,
+        inside=Middleware(_Quick, predict=predict),
     )
     in_browsers: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}}}
 
@@ -152,23 +173,7 @@ def serving_app(
     async def metrics() -> Response:
         return PlainTextResponse(exposition(counts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    async def predict(asked: Asked) -> Response:
-        return await service.answer(
-            service.inputs({"rows": asked.rows, "texts": asked.texts, "images": asked.images}),
-            asked.names,
-            asked.readings,
-            asked.confidence,
-            asked.guarantee,
-            asked.top,
-        )
-
-    app.router.add_api_route(
-        "/predict",
-        predict,
-        methods=["POST"],
-        summary="Predict rows, texts, or images as base64",
-        route_class_override=_Quick,
-    )
+    app.post("/predict", summary="Predict rows, texts, or images as base64")(predict)
 
     @app.post("/predict/files", summary="Predict image files of a form")
     async def predict_files(

@@ -31,7 +31,17 @@ from gaussianmlr.apps.web.counts import RequestCounts
 from gaussianmlr.apps.web.limits import RETRY, RequestLimit
 from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["SHARED", "check_listening", "listen", "make_app", "page", "run_server", "shown_address"]
+__all__ = [
+    "HANDLERS",
+    "SHARED",
+    "check_listening",
+    "listen",
+    "make_app",
+    "page",
+    "refusal",
+    "run_server",
+    "shown_address",
+]
 
 SHARED = Path(_utils.__file__).parent / "static"  # of reports too
 _STATIC = Path(__file__).parent / "static"
@@ -53,6 +63,7 @@ def make_app(
     description: str = "",
     lifespan: Callable[[FastAPI], Any] | None = None,
     static: Path | None = None,
+    inside: Middleware | None = None,
 ) -> FastAPI:
     """An application with access control, limits, static files, errors as JSON, health, readiness and /docs.
 
@@ -73,6 +84,8 @@ def make_app(
         As in FastAPI: an async context manager around the application's lifetime.
     static : path, optional
         A folder of files that the page loads from ``/static/NAME``; NAME is the folder's parent.
+    inside : Middleware, optional
+        A middleware behind access control and limits.
 
     Examples
     --------
@@ -97,13 +110,11 @@ def make_app(
         docs_url=None,  # FastAPI's pages load scripts from other hosts
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[access, limit],
+        middleware=[access, limit, *([] if inside is None else [inside])],
         responses=ERRORS,
     )
-    app.add_exception_handler(DataError, _data_error)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(OverflowError, _beyond)
-    app.add_exception_handler(UnicodeEncodeError, _beyond)
+    for kind in HANDLERS:
+        app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(Exception, _surprise)
     mimetypes.add_type("text/javascript", ".js")  # text/plain on some systems, which browsers refuse
@@ -324,18 +335,34 @@ def shown_address(host: str, listener: socket.socket, token: str | None) -> str:
     return f"{address}?token={token}" if token is not None and sys.stdout.isatty() else address
 
 
-def _data_error(_: Request, error: Exception) -> Response:
+def _data_error(error: Any) -> Response:
     return problem(str(error), 400)
 
 
-def _beyond(_: Request, error: Exception) -> Response:
+def _beyond(error: Any) -> Response:
     """Values of JSON that files and databases cannot store: 10 ** 400, half a surrogate pair."""
     return problem(f"a number is too large, or a text is not Unicode: {error}", 400)
 
 
-def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _http_error(error: Any) -> Response:
     return problem(error.detail, error.status_code, error.headers)
+
+
+HANDLERS: dict[type[Exception], Callable[[Any], Response]] = {
+    DataError: _data_error,
+    HTTPException: _http_error,
+    OverflowError: _beyond,
+    UnicodeEncodeError: _beyond,
+}
+
+
+def refusal(error: Exception) -> Response:
+    """The answer to a request that raised one of the errors of `HANDLERS`."""
+    return next(handle for kind, handle in HANDLERS.items() if isinstance(error, kind))(error)
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    return refusal(error)
 
 
 def _validation_error(_: Request, error: Exception) -> Response:
