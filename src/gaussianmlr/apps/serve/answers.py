@@ -13,7 +13,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.model.prediction import Prediction
 from gaussianmlr.model.tables import columns_of, places_of, plain
 
-__all__ = ["check_pairs", "cost", "pieces"]
+__all__ = ["check_pairs", "cost", "instances", "opening", "pieces"]
 
 STEP = 50_000  # cost of one step, about 50 ms; see `cost`
 _CELLS = 4_000_000  # numbers per answer
@@ -58,13 +58,18 @@ def pieces(
     >>> print(b"".join(pieces(found, ["buckets"], None)).decode()[-26:])
     "buckets":[["b"],["a"]]}]}
     """
-    labels = b"" if top else b'"labels":%b,' % encoded(list(found.labels))
-    yield b'{"method":%b,%b"instances":[' % (encoded(found.method), labels)
+    yield opening(found, top)
     step = max(1, STEP // cost(len(found.labels), readings, confidence or guarantee, top))
     for start in range(0, len(found), step):
         part = found[start : start + step] if step < len(found) else found
-        yield (b"," if start else b"") + _instances(part, readings, confidence, guarantee, top)
+        yield (b"," if start else b"") + b",".join(instances(part, readings, confidence, guarantee, top))
     yield b"]}" if guarantee is None else b'],"guarantee":%b}' % encoded(_promise(found, guarantee))
+
+
+def opening(found: Prediction, top: int | None) -> bytes:
+    """What an answer begins with, up to its first instance."""
+    labels = b"" if top else b'"labels":%b,' % encoded(list(found.labels))
+    return b'{"method":%b,%b"instances":[' % (encoded(found.method), labels)
 
 
 def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
@@ -72,13 +77,14 @@ def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
     return {"alpha": guarantee, "rows": promised.rows, "statement": promised.statement}
 
 
-def _instances(
+def instances(
     found: Prediction,
     readings: Sequence[str],
     confidence: float | None,
     guarantee: float | None,
     top: int | None,
-) -> bytes:
+) -> list[bytes]:
+    """The instances of a prediction as JSON."""
     more: dict[str, Sequence[bytes]] = {}
     if "buckets" in readings:
         more["buckets"] = list(map(encoded, found.lists))
@@ -96,7 +102,7 @@ def _instances(
         partial = b',"partial":%b' % _quoted(sure[place]) if sure else b""
         rest = [b',"%b":%b' % (key.encode(), part[place]) for key, part in more.items()]
         texts.append(b"".join([text, partial, labels, *rest, b"}"]))
-    return b",".join(texts)
+    return texts
 
 
 def _labels(

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from gaussianmlr.apps.serve.answers import STEP, check_pairs, cost, pieces
 from gaussianmlr.apps.serve.batches import Batcher
-from gaussianmlr.apps.serve.workers import Pace, Workers
+from gaussianmlr.apps.serve.rounds import Rounds, Wanted
+from gaussianmlr.apps.serve.workers import Workers
 from gaussianmlr.apps.web.counts import RequestCounts
 from gaussianmlr.data import Preprocess
 from gaussianmlr.data.inputs import RowReader, text_column
@@ -26,7 +27,7 @@ from gaussianmlr.model.model import Model
 __all__ = ["Limits", "Service", "read_picture", "takes_of"]
 
 _SHORT = 200_000  # bytes of pictures, or cells, that count as short work
-# Work of a millisecond or two is done where the requests arrive: waking a thread costs a third of that.
+# Work of a millisecond or two is done where requests arrive: waking a thread costs a third of that.
 _QUICK_CELLS = 3_000
 _QUICK_ANSWER = 4_000  # as `cost` counts
 
@@ -76,6 +77,7 @@ class Service:
 
     def __enter__(self) -> None:
         self._batcher = Batcher(self.model, self.limits.batch_size, self.counts.model)
+        self._rounds = Rounds(self._batcher)
         one = torch.zeros(1, *_shape(self.model))
         reading = self._batcher.submit(one).result()
         # Pictures take a thread anyway, to be decoded; and who knows how long another class of models takes.
@@ -115,14 +117,17 @@ class Service:
         if guarantee is not None:
             check_guarantee(self.model, guarantee)
             check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
-        size = _size(given)
-        quick = self._reader is not None and size <= _QUICK_CELLS
-        ready = await self._workers.run(self._prepared(given), _pace(quick, size <= _SHORT))
+        spent, size = len(given) * cost(width, readings, confidence or guarantee, top), _size(given)
+        small = size <= _QUICK_CELLS and spent <= _QUICK_ANSWER and guarantee is None
+        if small and len(given) <= self._batcher.quick:
+            wanted = Wanted(tuple(readings), confidence, top)
+            text = await self._rounds.answer(next(self._prepared(given)), names, wanted)
+            return Response(text, media_type="application/json")
+        ready = await self._workers.run(self._prepared(given), long=size > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
         found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
-        spent = len(found) * cost(width, readings, confidence or guarantee, top)
         parts = await self._workers.run(
-            pieces(found, readings, confidence, guarantee, top), _pace(spent <= _QUICK_ANSWER, spent <= STEP)
+            pieces(found, readings, confidence, guarantee, top), long=spent > STEP
         )
         return Response(b"".join(parts), media_type="application/json")
 
@@ -166,10 +171,6 @@ def read_picture(data: bytes, model: Model, name: str, max_pixels: int) -> Tenso
     preprocess = Preprocess.from_dict(model.inputs["preprocess"])
     mode: Literal["L", "RGB"] = "L" if preprocess.channels == 1 else "RGB"
     return preprocess(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
-
-
-def _pace(quick: bool, short: bool) -> Pace:
-    return "quick" if quick else "short" if short else "long"
 
 
 def _size(given: Sequence[Any]) -> int:

@@ -7,13 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from gaussianmlr.normal import checking
 
-__all__ = ["Pace", "Workers"]
+__all__ = ["Workers"]
 
-Pace = Literal["quick", "short", "long"]
 T = TypeVar("T")
 _END = object()
 
@@ -21,10 +20,9 @@ _END = object()
 class Workers:
     """Two small thread pools: one runs short work at once, the other runs long work step by step.
 
-    Quick work needs no thread: it is done by the caller, which must know that it takes a few milliseconds at
-    most, as everybody else waits. Each step of long work queues behind the steps of other requests, so all of
-    them advance in turn. Cancelling the caller cancels the remaining steps, and ends the running one at its
-    next check (see `gaussianmlr.normal.checking`).
+    Each step of long work queues behind the steps of other requests, so all of them advance in turn.
+    Cancelling the caller cancels the remaining steps, and ends the running one at its next check (see
+    `gaussianmlr.normal.checking`).
 
     Parameters
     ----------
@@ -35,7 +33,7 @@ class Workers:
     --------
     >>> import asyncio
     >>> workers = Workers()
-    >>> asyncio.run(workers.run((number**2 for number in range(4)), "long"))
+    >>> asyncio.run(workers.run((number**2 for number in range(4)), long=True))
     [0, 1, 4, 9]
     >>> workers.close()
     """
@@ -43,13 +41,11 @@ class Workers:
     def __init__(self, short: int = 1, long: int = 2) -> None:
         self._short, self._long = _Pool(short, "short"), _Pool(long, "long")
 
-    async def run(self, steps: Iterator[T], pace: Pace) -> list[T]:
+    async def run(self, steps: Iterator[T], *, long: bool) -> list[T]:
         """Run the steps in order and return their results."""
-        if pace == "quick":
-            return list(steps)
         cancelled = threading.Event()
         try:
-            if pace == "short":
+            if not long:
                 return await self._short.run(lambda: list(steps), cancelled)
             found = []
             while (one := await self._long.run(lambda: next(steps, _END), cancelled)) is not _END:
