@@ -86,8 +86,8 @@ def test_a_dead_worker_is_replaced_and_its_counts_stay(model, folder):
     expected = [[model.labels[place] for place in places] for places in top]
     with running("-m", "gaussianmlr", "serve", folder, "--port", 0, "--workers", WORKERS) as server:
         parent = server.process.pid
-        first = children(parent)
-        assert len(first) == WORKERS
+        began = children(parent)
+        assert len(began) == WORKERS
         warm = counter(server.url, "gmlr_instances_total")  # each worker has read one to warm up
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda row: ask(server.url, row), rows))
@@ -100,18 +100,18 @@ def test_a_dead_worker_is_replaced_and_its_counts_stay(model, folder):
             counter(server.url, "gmlr_workers") == counter(server.url, "gmlr_worker_starts_total") == WORKERS
         )
 
-        os.kill(first[0], signal.SIGKILL)
+        os.kill(began[0], signal.SIGKILL)
         answers = [ask(server.url, row) for row in rows]
         assert [first(one) for one in answers] == expected
         wait_until(lambda: counter(server.url, "gmlr_worker_starts_total") == WORKERS + 1)
         now = children(parent)
         assert len(now) == WORKERS
-        assert len({*now} - {*first}) == 1
+        assert len({*now} - {*began}) == 1
         assert counter(server.url, 'gmlr_requests_total{status="200"}') == 2 * len(rows)
         assert counter(server.url, "gmlr_requests_under_way") == 0
 
         code, errors = server.stop()
-        assert (code, f"worker 0 (process {first[0]}) ended by SIGKILL" in errors) == (0, True)
+        assert (code, f"worker 0 (process {began[0]}) ended by SIGKILL" in errors) == (0, True)
         assert not any(map(alive, now))
 
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,10 +200,14 @@ def _check_inputs(
 ) -> None:
     assert data.ids is not None  # RankedData fills them in
     if isinstance(data, SparseRankedData):
-        every = map(data.features.__getitem__, zip(range(len(data))))
+        found = data.features
+        every = [slice(*both) for both in pairwise(found.indptr.tolist())]
         _check_twins(
             data,
-            [hashlib.sha256(row.indices.tobytes() + row.data.tobytes()).digest() for row in every],
+            [
+                hashlib.sha256(found.indices[row].tobytes() + found.data[row].tobytes()).digest()
+                for row in every
+            ],
             "row",
             problems,
         )

@@ -124,6 +124,7 @@ def ranked_xmlc(
             raise DataError(f"{path}: {matrix.shape[1]:,} {what}; expected {len(wanted):,}")
         if wanted is not None:
             matrix.resize(matrix.shape[0], len(wanted))
+    X.sort_indices()
     names = tuple(labels or map(str, range(y.shape[1])))
     columns = tuple(features or map(str, range(X.shape[1])))
     about: dict[str, Any] = {
