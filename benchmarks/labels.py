@@ -90,16 +90,17 @@ def open_file(rows: int = 1_000_000, labels: int = 100_000, columns: int = 100_0
                     for size, most in ((labels, POSITIVES), (columns, cells))
                 )
                 for one, some in zip(named, held):
-                    text.write(f"{','.join(map(str, one))} {' '.join([f'{place}:0.5' for place in some])}\n")
-        size, start = file.stat().st_size / 2**20, time.process_time()
+                    numbers = " ".join([f"{place}:0.5" for place in some])
+                    print(",".join(map(str, one)), numbers, file=text)
+        length, begun = file.stat().st_size / 2**20, time.process_time()
         source = open_data(file)
-        spent = time.process_time() - start
+        spent = time.process_time() - begun
         inputs, ranks = fetch(source.train, list(range(64)))[:2]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     fine = peak < 4096
     print(
-        f"a file of {size:,.0f} MB, {len(source.train):,} + {len(source.validation):,} rows x {labels:,} labels "
-        f"x {columns:,} columns: opened in {spent:.0f} s, {peak:,.0f} MB at most; batches of "
+        f"a file of {length:,.0f} MB, {len(source.train):,} + {len(source.validation):,} rows x "
+        f"{labels:,} labels x {columns:,} columns: opened in {spent:.0f} s, {peak:,.0f} MB; batches of "
         f"{list(inputs.shape)} and {list(ranks.shape)}{'' if fine else ' MISSED'}"
     )
     return 0 if fine else 1

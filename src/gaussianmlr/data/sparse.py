@@ -14,7 +14,7 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.orders import SparseRanks, check_labels
 from gaussianmlr.orders.grammar import Buckets, write
 
-__all__ = ["SparseRankedData"]
+__all__ = ["SparseRankedData", "refuse_sparse"]
 
 
 class SparseRankedData(RankedData):
@@ -115,3 +115,22 @@ class SparseRankedData(RankedData):
         if self.weights is not None and len(self):
             found["weights"] = {"sum": float(self.weights.sum()), "max": float(self.weights.max())}
         return found
+
+
+def refuse_sparse(data: object, what: str) -> None:
+    """Refuse sparse data where all ranks and features have to be dense at once.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> data = SparseRankedData(csr_array([[1, 0]]), "ab", csr_array([[0.5]]), source="a.txt")
+    >>> refuse_sparse(data, "report")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gaussianmlr.errors.DataError: a.txt: report takes no sparse data (above 300 labels or 33 ...
+    """
+    if isinstance(data, SparseRankedData):
+        raise DataError(
+            f"{data.source}: {what} takes no sparse data (above 300 labels or 33 million cells); train, "
+            "evaluate, predict and data check do"
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -125,10 +124,12 @@ class Service:
             return Response(text, media_type="application/json")
         ready = await self._workers.run(self._prepared(given), long=size > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
+        if inputs.ndim > 2:  # pictures
+            inputs = _preprocess_of(self.model).normalise(inputs)
         found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
-        parts = await self._workers.run(
-            pieces(found, readings, confidence, guarantee, top), long=spent > STEP
-        )
+        parts = pieces(found, readings, confidence, guarantee, top)
+        if spent > _QUICK_ANSWER:
+            parts = iter(await self._workers.run(parts, long=spent > STEP))
         return Response(b"".join(parts), media_type="application/json")
 
     def check_count(self, count: int, what: str) -> None:
@@ -152,9 +153,10 @@ class Service:
         if self._reader is not None and not isinstance(given[0], tuple):
             yield self._reader.read(given)
             return
+        preprocess = _preprocess_of(self.model)
         for place, one in enumerate(given):
             name, data = (f"image {place}", _from_base64(one, place)) if isinstance(one, str) else one
-            yield read_picture(data, self.model, name, self.limits.pixels)[None]
+            yield _unit(data, preprocess, name, self.limits.pixels)[None]
 
 
 def takes_of(model: Model) -> list[str]:
@@ -166,11 +168,20 @@ def takes_of(model: Model) -> list[str]:
 
 def read_picture(data: bytes, model: Model, name: str, max_pixels: int) -> Tensor:
     """The bytes of an image file as a tensor for a model."""
+    preprocess = _preprocess_of(model)
+    return preprocess.normalise(_unit(data, preprocess, name, max_pixels))
+
+
+def _preprocess_of(model: Model) -> Preprocess:
     if model.inputs["kind"] != "image" or "preprocess" not in model.inputs:
         raise DataError(f"the model takes {model.inputs['kind']} inputs; expected 'rows'")
-    preprocess = Preprocess.from_dict(model.inputs["preprocess"])
+    return Preprocess.from_dict(model.inputs["preprocess"])
+
+
+def _unit(data: bytes, preprocess: Preprocess, name: str, max_pixels: int) -> Tensor:
+    """A picture on the scale 0..1; those of a request are normalised together."""
     mode: Literal["L", "RGB"] = "L" if preprocess.channels == 1 else "RGB"
-    return preprocess(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
+    return preprocess.unit(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
 
 
 def _size(given: Sequence[Any]) -> int:
@@ -182,7 +193,7 @@ def _size(given: Sequence[Any]) -> int:
 
 def _from_base64(text: str, place: int) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
         raise DataError(f"image {place} is {shorten(text, 40)}; expected base64 of an image file") from None
 
