@@ -113,10 +113,11 @@ def test_predict_writes_the_most_significant_labels(files, run, tmp_path, form):
     assert found.returncode == 0, found.stderr
     if form == "xmlc":
         scores, _ = load_svmlight_file(str(out), n_features=LABELS, multilabel=True, zero_based=True)
-        given, ranks = read_xmlc(out, ordered=True, features=LABELS, labels=LABELS)
-        np.testing.assert_allclose(given.toarray(), scores.toarray())
+        read = read_xmlc(out, ordered=True, features=LABELS, labels=LABELS)
+        given, ranks = read.X.toarray(), read.y.toarray()
+        np.testing.assert_allclose(given, scores.toarray())
         for row, places in enumerate(best):
-            assert {*given[[row]].indices} == {*places}
+            assert {*np.flatnonzero(given[row])} == {*places}
             np.testing.assert_allclose(given[row, places], expected.significance[row, places], rtol=1e-4)
             relevant = [place for place in places if expected.ranks[row, place] > 0]
             assert [ranks[row, place] for place in relevant] == [*range(len(relevant), 0, -1)]

@@ -160,6 +160,7 @@ class SparseWriter(Writer):
 
     The most significant label comes first; read with ``ordered=True``, the ranks are those of the prediction,
     and the features are the significances (scores of methods without sigma) of the labels that are given.
+    Ties become an order.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -173,7 +174,8 @@ class SparseWriter(Writer):
             places = np.arange(len(ranks)) if found.places is None else found.places[index]
             best = np.lexsort((places, -values[index], -ranks))
             first = ",".join(str(places[one]) for one in best if ranks[one] > 0)
-            scores = " ".join(f"{places[one]}:{_short(values[index, one])!r}" for one in best)
+            rising = np.argsort(places)  # readers of LIBSVM files want them so
+            scores = " ".join(f"{places[one]}:{_short(values[index, one])!r}" for one in rising)
             self.stream.write(f"{first} {scores}\n")
         self.stream.flush()
 
