@@ -247,7 +247,7 @@ def proportional(process: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each load")
     given = parser.parse_args()
     if shutil.which("wrk") is None:

@@ -37,7 +37,8 @@ class SparseRankedData(RankedData):
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> data = SparseRankedData(csr_array([[0, 2, 1], [1, 0, 0]]), "abc", csr_array([[0.5, 0.0], [0.0, 1.0]]))
+    >>> ranks, features = csr_array([[0, 2, 1], [1, 0, 0]]), csr_array([[0.5, 0.0], [0.0, 1.0]])
+    >>> data = SparseRankedData(ranks, ("a", "b", "c"), features)
     >>> data
     SparseRankedData: 2 instances of 2 features, 3 labels (a, b, c)
     >>> data.subset([0]).orders()
@@ -123,7 +124,7 @@ def refuse_sparse(data: object, what: str) -> None:
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> data = SparseRankedData(csr_array([[1, 0]]), "ab", csr_array([[0.5]]), source="a.txt")
+    >>> data = SparseRankedData(csr_array([[1, 0]]), ("a", "b"), csr_array([[0.5]]), source="a.txt")
     >>> refuse_sparse(data, "report")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...

@@ -106,7 +106,7 @@ class Batcher:
             return
         size = max(2, self.batch_size)
         each = (self._seconds(torch.cat([one] * size)) - few) / (size - 1)
-        self.quick = min(self.batch_size, int(1 + (_QUICK - few) / max(each, 1e-9)))
+        self.quick = min(4 * self.batch_size, int(1 + (_QUICK - few) / max(each, 1e-9)))
 
     def _seconds(self, inputs: Tensor) -> float:
         """Processor time, the shortest of three or one that is long: others may keep the machine busy."""
