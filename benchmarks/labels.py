@@ -1,5 +1,10 @@
 """How time and memory grow with the number of labels: `python benchmarks/labels.py`.
 
+With `--fit`, `GaussianMLR().fit` on 2,000 rows of 20 columns and 10,000 labels, to its end: more than ten
+minutes of processor time or 4 GB are an error. With `--file`, a file of a million rows and 100,000 labels, in
+the format of the extreme classification repository, is written and opened as `gmlr train` opens it: more than
+4 GB are an error.
+
 Every instance has ten relevant labels. Each number of labels has a process of its own; a step's memory is its
 peak beyond what was held before it. The exponent is that of the last two numbers of labels: 1 = like K, 2 =
 like K^2. An exponent above 1.2 is an error.
@@ -30,7 +35,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--labels", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--one", type=int, help="measure one number of labels and print JSON")
+    parser.add_argument("--fit", action="store_true", help="2,000 rows x 10,000 labels")
+    parser.add_argument("--file", action="store_true", help="a file of 1,000,000 rows x 100,000 labels")
     given = parser.parse_args()
+    if given.fit or given.file:
+        sys.exit(fit() if given.fit else open_file())
     if given.one:
         print(json.dumps(measured(given.one)))
         return
@@ -40,6 +49,61 @@ def main() -> None:
         found[labels] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         print(f"{labels:,} labels measured", file=sys.stderr)
     sys.exit(report(found))
+
+
+def fit() -> int:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from gaussianmlr import GaussianMLR
+
+    rng, rows, labels = np.random.default_rng(0), 2_000, 10_000
+    places = np.concatenate([rng.choice(labels, POSITIVES, replace=False) for _ in range(rows)])
+    where = np.repeat(np.arange(rows), POSITIVES), places
+    ranks = csr_array((np.tile(np.arange(POSITIVES, 0, -1), rows), where), shape=(rows, labels))
+    start = time.process_time()
+    GaussianMLR(random_state=0).fit(rng.normal(size=(rows, 20)), ranks)
+    spent, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    fine = spent < 600 and peak < 4096
+    print(
+        f"fit of {rows:,} rows x {labels:,} labels: {spent:.0f} s, {peak:,.0f} MB{'' if fine else ' MISSED'}"
+    )
+    return 0 if fine else 1
+
+
+def open_file(rows: int = 1_000_000, labels: int = 100_000, columns: int = 100_000, cells: int = 20) -> int:
+    import numpy as np
+
+    from gaussianmlr.data.loading import fetch
+    from gaussianmlr.data.open import open_data
+
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "made.txt"
+        with file.open("w") as text:
+            text.write(f"{rows} {columns} {labels}\n")
+            for start in range(0, rows, 10_000):
+                count = min(10_000, rows - start)
+                # Steps of at least one make the numbers of a row different.
+                named, held = (
+                    np.cumsum(1 + rng.integers(0, size // most - 1, (count, most)), axis=1).tolist()
+                    for size, most in ((labels, POSITIVES), (columns, cells))
+                )
+                for one, some in zip(named, held):
+                    numbers = " ".join([f"{place}:0.5" for place in some])
+                    print(",".join(map(str, one)), numbers, file=text)
+        length, begun = file.stat().st_size / 2**20, time.process_time()
+        source = open_data(file)
+        spent = time.process_time() - begun
+        inputs, ranks = fetch(source.train, list(range(64)))[:2]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    fine = peak < 4096
+    print(
+        f"a file of {length:,.0f} MB, {len(source.train):,} + {len(source.validation):,} rows x "
+        f"{labels:,} labels x {columns:,} columns: opened in {spent:.0f} s, {peak:,.0f} MB; batches of "
+        f"{list(inputs.shape)} and {list(ranks.shape)}{'' if fine else ' MISSED'}"
+    )
+    return 0 if fine else 1
 
 
 def report(found: dict[int, dict[str, tuple[float, float]]]) -> int:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from gaussianmlr.inference.writers import Writer
 
 
+_TOP = 50  # labels of each instance in sparse lines
+
+
 class FormatName(StrEnum):
     """The forms predictions are written in."""
 
@@ -43,6 +46,7 @@ class FormatName(StrEnum):
     csv = "csv"
     jsonl = "jsonl"
     parquet = "parquet"
+    xmlc = "xmlc"
 
 
 class OnError(StrEnum):
@@ -71,6 +75,13 @@ def predict_command(
         typer.Option(
             help="Also give relevance sets, places and partial orders guaranteed at this level alpha, "
             "such as 0.1; for models with a conformal calibration."
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Give so many labels of each instance, the most significant ones; 50 with --format xmlc.",
         ),
     ] = None,
     calibrated: Annotated[
@@ -109,6 +120,7 @@ def predict_command(
 
     engine_of(engine, ray_address, workers, threads)  # refuses what does not belong together
     chosen = format_of(out, None if form is None else form.value)
+    top = _top(top, chosen, engine)
     _check_output(out, inputs, chosen, escape_formulas)
     if layout.encoding is not None and "-" in inputs and isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding=layout.encoding)
@@ -140,7 +152,7 @@ def predict_command(
         items = stream(
             inputs, loaded.inputs, sys.stdin, tally, layout=layout, say=partial(typer.echo, err=True)
         )
-        found = predict(loaded, items, **settings)
+        found = predict(loaded, items, top=top, **settings)
     with working(threads) as watcher:
         counted = _counted(found, watcher) if out is not None or not sys.stdout.isatty() else found
         done = _write(counted, out, chosen, loaded.labels, escape_formulas)
@@ -151,6 +163,16 @@ def predict_command(
     if skipped:
         typer.echo(f"{skipped:,} skipped", err=True)
         raise typer.Exit(1)
+
+
+def _top(asked: int | None, form: str, engine: EngineName) -> int | None:
+    """How many labels of each instance are given; None for all."""
+    from gaussianmlr.errors import DataError
+
+    top = _TOP if asked is None and form == "xmlc" else asked
+    if engine is EngineName.ray and top is not None:
+        raise DataError("--top and --format xmlc are for this process; leave out --engine ray")
+    return top
 
 
 def _check_output(out: Path | None, inputs: list[str], form: str, escape_formulas: bool) -> None:

@@ -36,6 +36,9 @@ def serve_command(
     pixels: Annotated[int, typer.Option(min=1, help="Pixels of a picture.")] = 32_000_000,
     seconds: Annotated[float, typer.Option(min=0.01, help="To send a request, and to answer it.")] = 30.0,
     batch_size: BatchSize = 64,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes that answer; they share one model in memory.")
+    ] = 1,
     threads: Threads = None,
     trust: Trust = None,
     log: Annotated[bool, typer.Option("--log", help="Show each request on standard error.")] = False,
@@ -51,7 +54,18 @@ def serve_command(
     from gaussianmlr.apps.serve.app import Limits
 
     limits = Limits(requests, count, round(megabytes * (1 << 20)), pixels, seconds, batch_size)
-    _serve(model, limits, host, port, token, threads, log, lambda loaded, address: f"{loaded!r} at {address}")
+    more = "" if workers == 1 else f", {workers} workers"
+    _serve(
+        model,
+        limits,
+        host,
+        port,
+        token,
+        threads,
+        log,
+        lambda loaded, address: f"{loaded!r} at {address}{more}",
+        workers,
+    )
 
 
 def try_command(
@@ -81,12 +95,28 @@ def _serve(
     threads: int | None,
     log: bool,
     say: Callable[[Model, str], str],
+    workers: int = 1,
 ) -> None:
     from gaussianmlr.apps.serve.app import serving_app
+    from gaussianmlr.apps.serve.together import serve_together
     from gaussianmlr.apps.web.server import check_listening, run_server
     from gaussianmlr.inference.matching import open_model
     from gaussianmlr.model.quick import quickened
 
+    level = "info" if log else "warning"
+    if workers > 1:
+        serve_together(
+            lambda: open_model(folder),
+            workers,
+            limits,
+            host,
+            port,
+            token=token,
+            threads=threads,
+            say=lambda loaded, address: typer.echo(say(loaded, address)),
+            log_level=level,
+        )
+        return
     check_listening(host, token)
     loaded = open_model(folder)
     with working(threads):
@@ -97,5 +127,5 @@ def _serve(
             say=lambda address: typer.echo(say(loaded, address)),
             token=token,
             grace=2 * limits.seconds,
-            log_level="info" if log else "warning",
+            log_level=level,
         )

@@ -212,10 +212,11 @@ def _peers_of(source: Source, out: Path, seed: int) -> Callable[[Result], dict[s
     from gaussianmlr.comparison.peers import known_peers, learn_peers
     from gaussianmlr.data.streaming.sets import rows_of_peers
     from gaussianmlr.model.network import has_texts
+    from gaussianmlr.orders import SparseRanks
 
     def peers(result: Result) -> dict[str, Any]:
-        if result.interrupted:
-            return {}
+        if result.interrupted or isinstance(getattr(source.train, "ranks", None), SparseRanks):
+            return {}  # the peers need dense ranks
         table = source.inputs["kind"] == "table" and not has_texts(source.inputs)  # tokens are no features
         found = known_peers(out / "model", source.fingerprint)  # by an earlier call of a finished run
         learned = found or learn_peers(

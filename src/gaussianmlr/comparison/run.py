@@ -31,6 +31,7 @@ from gaussianmlr.comparison.splits import Run, parts_of, runs_of
 from gaussianmlr.comparison.verdict import Comparison
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.data.open import Source, find_data, open_data, portable
+from gaussianmlr.data.sparse import refuse_sparse
 from gaussianmlr.data.splits import has_test
 from gaussianmlr.data.tokens import encoder_of
 from gaussianmlr.engines.jobs import Engine, Tell, scratch
@@ -145,6 +146,7 @@ def compare(
     Comparison of gmlr:strong, br:weak on 2 runs
     """
     found = data if isinstance(data, RankedData | Setting) else find_data(data)
+    refuse_sparse(found, "compare")
     if isinstance(found, RankedData) and found.kind == "orders":
         raise DataError(f"{found.source}: holds only orders; expected feature columns or pictures")
     base = default_recipe(found) if recipe is None else recipe

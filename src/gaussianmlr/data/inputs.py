@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -278,7 +279,40 @@ class RowReader:
                     self.tally[name, message] += 1
         return list(chain.from_iterable(found))
 
-    def tensor(self, rows: Sequence[Sequence[float]]) -> Tensor:
+    def read(self, rows: Sequence[Any]) -> Tensor:
+        """Rows of JSON, lists or objects, as the model takes them; see `read_rows`."""
+        found = self._plain(rows)
+        return self.tensor(
+            [self._listed(place, row) for place, row in enumerate(rows)] if found is None else found
+        )
+
+    def _plain(self, rows: Sequence[Any]) -> npt.NDArray[np.float64] | None:
+        """Rows of numbers alone, at once; None if a cell must be looked at by itself."""
+        if any(one.kind != "number" for one in self.encoding or ()):
+            return None
+        try:
+            lists = [row if type(row) is list else [row[name] for name in self.columns] for row in rows]
+            if not set(map(type, chain.from_iterable(lists))) <= {float, int}:
+                return None
+            found = np.array(lists, dtype=np.float64)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+        fits = found.shape == (len(rows), len(self.columns)) and not (np.abs(found) > LARGEST).any()
+        return found if fits else None
+
+    def _listed(self, place: int, row: Any) -> list[float]:
+        if isinstance(row, list):
+            if len(row) != len(self.columns):
+                raise DataError(f"row {place} has {len(row):,} cells; expected {len(self.columns):,}")
+            row = dict(zip(self.columns, row))
+        elif not isinstance(row, dict):
+            raise DataError(f"row {place} is {shorten(row)}; expected a list of cells, or an object")
+        try:
+            return self.coded(row)
+        except DataError as error:
+            raise DataError(f"row {place}: {error}") from None
+
+    def tensor(self, rows: Sequence[Sequence[float]] | npt.NDArray[np.float64]) -> Tensor:
         """Coded rows as the model takes them."""
         return scaled(np.asarray(rows, dtype=np.float64), self.inputs, self.encoding)
 
@@ -303,20 +337,7 @@ def read_rows(rows: Sequence[Any], inputs: Inputs) -> Tensor:
     DataError
         With the row, if a column is missing or its cell is of another kind.
     """
-    reader = RowReader(inputs)
-    columns, coded = reader.columns, []
-    for place, row in enumerate(rows):
-        if isinstance(row, list):
-            if len(row) != len(columns):
-                raise DataError(f"row {place} has {len(row):,} cells; expected {len(columns):,}")
-            row = dict(zip(columns, row))
-        elif not isinstance(row, dict):
-            raise DataError(f"row {place} is {shorten(row)}; expected a list of cells, or an object")
-        try:
-            coded.append(reader.coded(row))
-        except DataError as error:
-            raise DataError(f"row {place}: {error}") from None
-    return reader.tensor(coded)
+    return RowReader(inputs).read(rows)
 
 
 def _cell(row: Mapping[str, Any], name: str, column: Column) -> list[float]:

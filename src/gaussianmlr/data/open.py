@@ -18,6 +18,7 @@ from gaussianmlr.data.columns import recode
 from gaussianmlr.data.dataset import ORDERS_ALONE
 from gaussianmlr.data.inputs import Inputs, columns_of, encoding_of, table_inputs
 from gaussianmlr.data.loading import RankedSet, ranked_rows
+from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.avdp import read_avdp
 from gaussianmlr.data.readers.images import RankedImages, open_image
 from gaussianmlr.data.readers.layout import Layout
@@ -25,6 +26,7 @@ from gaussianmlr.data.readers.manifests import image_column, read_images
 from gaussianmlr.data.readers.nsid import read_nsid
 from gaussianmlr.data.readers.tables import read_with
 from gaussianmlr.data.readers.texts import read_texts
+from gaussianmlr.data.readers.xmlc import ranked_xmlc
 from gaussianmlr.data.recognise import part_files, recognise
 from gaussianmlr.data.splits import CONFORMAL, split
 from gaussianmlr.data.streaming.build import read_parts
@@ -87,7 +89,7 @@ def find_data(
     ----------
     name : str or path
         A Ranked MNIST set; a table; a manifest of pictures or a folder that holds one; the folder or
-        archive of NSID or AVDP.
+        archive of NSID or AVDP; a file of the extreme classification repository, see `read_xmlc`.
     labels, features
         Labels, and feature columns to use; see `read_table`.
     threshold, tolerance
@@ -121,10 +123,13 @@ def find_data(
             f"{path}: an export of Ranked MNIST that holds no picture files; export it --to png, "
             "or train on the set by its name"
         )
-    if kind == "avdp":
-        return read_avdp(root)
-    if kind == "nsid":
-        return read_nsid(root)
+    if kind in ("avdp", "nsid"):
+        return read_avdp(root) if kind == "avdp" else read_nsid(root)
+    if kind == "xmlc":
+        problems = Problems()
+        found = ranked_xmlc(root, problems, labels=labels, features=features, layout=layout)
+        problems.raise_errors(str(root))
+        return found
     grading: dict[str, Any] = {"threshold": threshold, "tolerance": tolerance}
     if kind == "texts":
         data = read_texts(root, labels=labels, layout=layout, kinds=kinds, **grading)

@@ -23,10 +23,11 @@ from gaussianmlr.data.readers.manifests import (
 from gaussianmlr.data.readers.nsid import ORDERS_FILE
 from gaussianmlr.data.readers.tables import TABLE_SUFFIXES
 from gaussianmlr.data.readers.texts import file_column
+from gaussianmlr.data.readers.xmlc import is_xmlc
 from gaussianmlr.data.splits import PARTS, part_name
 from gaussianmlr.errors import DataError
 
-Kind = Literal["table", "images", "texts", "nsid", "avdp", "export", "parts"]  # parts: several files
+Kind = Literal["table", "images", "texts", "nsid", "avdp", "export", "xmlc", "parts"]  # parts: several files
 
 
 class Recognised(NamedTuple):
@@ -45,6 +46,8 @@ def recognise(path: Path, layout: Layout | None = None) -> Recognised:
     if path.name == ORDERS_FILE:
         return Recognised("nsid", path.parent)
     check_file(path, "a folder, an archive or a table")
+    if is_xmlc(path):
+        return Recognised("xmlc", path)
     if suffix_of(path) not in TABLE_SUFFIXES:
         if suffix_of(path) in OLD_SUFFIXES:
             raise DataError(f"{path}: {unknown_suffix(suffix_of(path))}")

@@ -105,8 +105,9 @@ def hold_out(
     trained = parts == "train"
     names = np.array(ids, dtype=object)
     pool = sorted(set(names[trained]), key=lambda name: _digest(stamp.replace("{}", name)))
-    chosen = pool[: held_out_size(len(pool), share)] if fold is None else pool[fold::folds]
-    moved = trained & np.isin(names, np.array(chosen, dtype=object))
+    chosen = set(pool[: held_out_size(len(pool), share)] if fold is None else pool[fold::folds])
+    # A set: numpy compares objects pair by pair.
+    moved = trained & np.fromiter((name in chosen for name in names), dtype=bool, count=len(names))
     parts[moved] = into
     return int(moved.sum())
 

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gaussianmlr.data.columns import Column, Encoding
+from gaussianmlr.orders.sparse import SparseRanks
 
 IntArray = npt.NDArray[np.int64]
 
 
-def describe_ranks(ranks: IntArray, labels: Sequence[str]) -> dict[str, Any]:
+def describe_ranks(ranks: IntArray | SparseRanks, labels: Sequence[str]) -> dict[str, Any]:
     """Counts of labels, positives, ties and unknowns.
 
     Examples
@@ -26,10 +27,10 @@ def describe_ranks(ranks: IntArray, labels: Sequence[str]) -> dict[str, Any]:
     >>> found["positives"]["histogram"], found["ties"]
     ({2: 2}, 1)
     """
-    placed = _placed(ranks)
-    positives = (ranks > 0).sum(axis=1)
+    placed, unknown = _placed(ranks), _unknown(ranks)
+    positives = np.bincount(placed.row, minlength=len(ranks))
     return {
-        "labels": _labels(ranks, labels, placed),
+        "labels": _labels(len(ranks), labels, placed, unknown),
         "positives": {
             "mean": float(positives.mean()) if len(ranks) else None,
             "min": int(positives.min()) if len(ranks) else None,
@@ -38,7 +39,7 @@ def describe_ranks(ranks: IntArray, labels: Sequence[str]) -> dict[str, Any]:
         },
         "empty": int((positives == 0).sum()),
         "ties": len(np.unique(placed.row[placed.shared > 1])),
-        "unknown": int((ranks < 0).sum()),
+        "unknown": int(unknown.sum()),
     }
 
 
@@ -88,12 +89,17 @@ class _Placed(NamedTuple):
     shared: npt.NDArray[np.intp]
 
 
-def _placed(ranks: IntArray) -> _Placed:
+def _placed(ranks: IntArray | SparseRanks) -> _Placed:
     """Relevant labels only, so that the cost does not depend on the number of labels."""
-    row, column = np.nonzero(ranks > 0)
-    order = np.lexsort((-ranks[row, column], row))
-    row, column = row[order], column[order]
-    rank = ranks[row, column]
+    if isinstance(ranks, SparseRanks):
+        stored = ranks.matrix.tocoo()
+        some = stored.data > 0
+        (row, column), rank = (one[some] for one in stored.coords), stored.data[some]
+    else:
+        row, column = np.nonzero(ranks > 0)
+        rank = ranks[row, column]
+    order = np.lexsort((-rank, row))
+    row, column, rank = row[order], column[order], rank[order]
     new = np.ones(len(row), dtype=bool)
     new[1:] = (row[1:] != row[:-1]) | (rank[1:] != rank[:-1])
     begin = np.flatnonzero(new)
@@ -101,6 +107,15 @@ def _placed(ranks: IntArray) -> _Placed:
     before = begin - np.searchsorted(row, row[begin])  # labels above, in the same instance
     bucket = np.cumsum(new) - 1
     return _Placed(row, column, (before + (shared + 1) / 2)[bucket], shared[bucket])
+
+
+def _unknown(ranks: IntArray | SparseRanks) -> npt.NDArray[np.int64]:
+    """How many instances do not say whether a label applies, per label."""
+    if isinstance(ranks, SparseRanks):
+        matrix = ranks.matrix
+        return np.bincount(matrix.indices[matrix.data < 0], minlength=ranks.shape[1]).astype(np.int64)
+    found: npt.NDArray[np.int64] = (ranks < 0).sum(axis=0)
+    return found
 
 
 def first_shares(ranks: IntArray) -> npt.NDArray[np.float64]:
@@ -119,10 +134,11 @@ def _firsts(placed: _Placed, labels: int) -> npt.NDArray[np.float64]:
     return np.bincount(placed.column[lead], 1 / placed.shared[lead], labels).astype(np.float64)
 
 
-def _labels(ranks: IntArray, labels: Sequence[str], placed: _Placed) -> dict[str, dict[str, Any]]:
-    relevant = (ranks > 0).sum(axis=0)
-    known = (ranks >= 0).sum(axis=0)
-    unknown = (ranks < 0).sum(axis=0)
+def _labels(
+    count: int, labels: Sequence[str], placed: _Placed, unknown: npt.NDArray[np.int64]
+) -> dict[str, dict[str, Any]]:
+    relevant = np.bincount(placed.column, minlength=len(labels))
+    known = count - unknown
     sums = np.bincount(placed.column, placed.place, len(labels))
     firsts = _firsts(placed, len(labels))
     return {

@@ -18,6 +18,8 @@ from gaussianmlr.data.inputs import columns_of, encoding_of
 from gaussianmlr.data.loading import RankedSet
 from gaussianmlr.data.open import find_data, ranked_set, recoded
 from gaussianmlr.data.readers.layout import Layout
+from gaussianmlr.data.readers.xmlc import is_xmlc
+from gaussianmlr.data.sparse import SparseRankedData
 from gaussianmlr.data.splits import part_name
 from gaussianmlr.data.splits import split as split_parts
 from gaussianmlr.data.streaming.build import build
@@ -189,6 +191,8 @@ def find_part(
 def _found(name: str | os.PathLike[str], model: Model, reading: dict[str, Any]) -> RankedData | Setting:
     """Data with the columns of a model; label columns without a prefix are found by its labels."""
     columns = _columns(model)
+    if is_xmlc(Path(name)):  # labels are numbers, which need not all occur
+        return find_data(name, labels=model.labels, **columns, **reading)
     try:
         return find_data(name, **columns, **reading)
     except DataError as error:
@@ -212,7 +216,7 @@ def _columns(model: Model) -> dict[str, Any]:
 
 def _unseen(part: RankedData, model: Model) -> tuple[str, ...]:
     """What the instances hold that no training row had."""
-    if part.features is None:
+    if part.features is None or isinstance(part, SparseRankedData):
         return ()
     found = count_unseen(recoded(part, model.inputs), encoding_of(model.inputs), columns_of(model.inputs))
     return tuple(unseen_lines(found))
@@ -221,7 +225,9 @@ def _unseen(part: RankedData, model: Model) -> tuple[str, ...]:
 def _in_order(found: RankedData, model: Model, name: Any) -> RankedData:
     """Data with its labels in the order of the model; features without names must be as many."""
     order = [found.labels.index(label) for label in model.labels]
-    found = replace(found, labels=model.labels, ranks=found.ranks[:, order], by_ranker=None, rankers=None)
+    if found.labels != model.labels:
+        ranks = found.ranks[:, order]
+        found = replace(found, labels=model.labels, ranks=ranks, by_ranker=None, rankers=None)
     columns = model.inputs.get("columns")
     if columns is not None and found.feature_names is None and found.features is not None:
         width = found.features.shape[1]

@@ -16,6 +16,7 @@ from gaussianmlr.inference.streams import Bad, Item
 from gaussianmlr.model.model import Model
 from gaussianmlr.model.quick import quickened
 from gaussianmlr.nn.backbones.converted import FEWEST
+from gaussianmlr.orders import to_text
 
 __all__ = ["Answer", "Predictions", "answer", "check_guarantee", "check_settings", "predict", "told"]
 
@@ -42,6 +43,9 @@ class Predictions:
         and ``place_high``.
     guaranteed : list of str or None
         Guaranteed partial orders within the relevance sets; see `Guaranteed.texts`.
+    places : int array [N, top] or None
+        Where the most significant labels alone were asked for: their columns, the first one first. `ranks`
+        and `values` are then [N, top], too, and `orders` are those of these labels.
     """
 
     names: list[str]
@@ -50,6 +54,7 @@ class Predictions:
     ranks: npt.NDArray[np.int64]
     values: dict[str, npt.NDArray[Any]]
     guaranteed: list[str] | None = None
+    places: npt.NDArray[np.int64] | None = None
 
 
 class Answer(NamedTuple):
@@ -66,6 +71,7 @@ def predict(
     batch_size: int = 64,
     confidence: float | None = None,
     guarantee: float | None = None,
+    top: int | None = None,
     bad: Callable[[Bad], None] | None = None,
 ) -> Iterator[Predictions]:
     """Predict instances as they come, never holding more than a batch.
@@ -82,6 +88,8 @@ def predict(
         Also give the part of each order that is certain at this probability per comparison.
     guarantee : float, optional
         Also give relevance sets, places and partial orders that are guaranteed at this level alpha.
+    top : int, optional
+        Give so many labels of each instance, the most significant ones.
     bad : callable, optional
         Called with instances that cannot be used; without it, the first of them raises.
 
@@ -99,13 +107,16 @@ def predict(
     (['both'], ['a > b'], ['p_relevant', 'sigma', 'significance'])
     """
     check_settings(model, batch_size, confidence, guarantee)
+    if top is not None and (top < 1 or guarantee is not None):
+        wanted = "1 or more" if top < 1 else "it without a guarantee, which is one of all labels"
+        raise DataError(f"top is {top}; expected {wanted}")
     coming, reader, seen = iter(items), model, 0
     while instances := list(itertools.islice(coming, batch_size)):
         seen += len(instances)
         good = [one.value for one in instances if isinstance(one, Item)]
         if seen - len(instances) < FEWEST <= seen and good:  # once: it is known that there are many
             reader = quickened(model, torch.stack(good[:8]))
-        yield from told(answer(reader, instances, confidence, guarantee), bad)
+        yield from told(answer(reader, instances, confidence, guarantee, top), bad)
 
 
 def check_settings(
@@ -139,11 +150,12 @@ def answer(
     instances: Sequence[Item | Bad],
     confidence: float | None,
     guarantee: float | None = None,
+    top: int | None = None,
 ) -> Answer:
     """The answer for one batch, by one call of the network."""
     good = [one for one in instances if isinstance(one, Item)]
     bad = [one for one in instances if isinstance(one, Bad)]
-    return Answer(bad, _predicted(model, good, confidence, guarantee) if good else None)
+    return Answer(bad, _predicted(model, good, confidence, guarantee, top) if good else None)
 
 
 def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictions]:
@@ -157,7 +169,11 @@ def told(found: Answer, bad: Callable[[Bad], None] | None) -> Iterator[Predictio
 
 
 def _predicted(
-    model: Model, items: list[Item], confidence: float | None, guarantee: float | None
+    model: Model,
+    items: list[Item],
+    confidence: float | None,
+    guarantee: float | None,
+    top: int | None = None,
 ) -> Predictions:
     reading = model.read(torch.stack([item.value for item in items]), len(items))
     names = [item.name for item in items]
@@ -174,5 +190,12 @@ def _predicted(
         low, high = promised.rank_intervals
         single |= {"in_set": promised.relevance_sets, "place_low": low, "place_high": high}
         texts = promised.texts
-    partial = None if confidence is None else found.partial_text(confidence)
-    return Predictions(names, found.orders, partial, found.ranks, single, texts)
+    partial = None if confidence is None else found.partial_text(confidence, top)
+    if top is None:
+        return Predictions(names, found.orders, partial, found.ranks, single, texts)
+    places = found.top_places(top)
+    ranks = np.take_along_axis(found.ranks, places, 1)
+    kept = np.zeros_like(found.ranks)
+    np.put_along_axis(kept, places, ranks, 1)
+    single = {name: np.take_along_axis(values, places, 1) for name, values in single.items()}
+    return Predictions(names, to_text(kept, found.labels), partial, ranks, single, None, places)

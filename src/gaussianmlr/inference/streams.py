@@ -14,8 +14,8 @@ from torch import Tensor
 
 from gaussianmlr._utils.bounded import check_file, is_folder
 from gaussianmlr.data import Preprocess
-from gaussianmlr.data.columns import Unseen
-from gaussianmlr.data.inputs import Inputs, RowReader, text_column
+from gaussianmlr.data.columns import Column, Unseen
+from gaussianmlr.data.inputs import Inputs, RowReader, scaled, text_column
 from gaussianmlr.data.readers.arrays import load_arrays
 from gaussianmlr.data.readers.chunks import CHUNKED
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
@@ -23,6 +23,7 @@ from gaussianmlr.data.readers.images import read_tensor
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import image_column, locate, pictures_below
 from gaussianmlr.data.readers.texts import read_text, text_files
+from gaussianmlr.data.readers.xmlc import is_xmlc, row_of, xmlc_lines
 from gaussianmlr.data.recognise import part_files
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.rows import STANDARD_INPUT, Row, check_suffix, read_rows
@@ -73,7 +74,8 @@ def stream(
     ----------
     sources : iterable of str or path
         For a model of pictures: pictures, folders of them (with all below), manifests. For a model of
-        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files, or folders of tables of one kind;
+        tables: CSV, TSV, JSON lines, Parquet, Excel, NPZ or MATLAB files, those that `read_xmlc` reads, or
+        folders of tables of one kind;
         for a model of texts alone also folders of .txt files. Or ``-``: rows on standard input, CSV or JSON
         lines; for pictures, rows with the column ``image``; for texts also one text per line.
     inputs : Inputs
@@ -151,6 +153,9 @@ def located(
         if inputs["kind"] == "table":
             prefix = f"{source}:" if len(chosen) > 1 else ""
             reader = RowReader(inputs, tally)
+            if source != STANDARD_INPUT and is_xmlc(Path(source)):
+                yield from _sparse(Path(source), reader, prefix)
+                continue
             rows = _rows_of(source, reader, standard_input, layout, say)
             yield from _table(reader, rows, prefix)
         else:
@@ -247,6 +252,18 @@ def _table(reader: RowReader, rows: Iterator[Row], prefix: str) -> Iterator[Item
             yield Item(prefix + name, reader.tensor([reader.coded(row)])[0])
         except DataError as error:
             yield Bad(prefix + name, error.rows[0][1] if error.rows else str(error))
+
+
+def _sparse(path: Path, reader: RowReader, prefix: str) -> Iterator[Item | Bad]:
+    """The lines of a file of the extreme classification repository, one after the other."""
+    if reader.encoding is not None:
+        held = next(one.shown for one in reader.encoding if one != Column())
+        raise DataError(f"{path} holds numbers alone; the model takes columns of other kinds, such as {held}")
+    for number, line in enumerate(xmlc_lines(path)):
+        try:
+            yield Item(f"{prefix}{number}", scaled(row_of(line, len(reader.columns)), reader.inputs)[0])
+        except DataError as error:
+            yield Bad(f"{prefix}{number}", str(error))
 
 
 def _arrays(path: Path, columns: Sequence[str]) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""Predictions as text, CSV, JSON lines or Parquet, written as they come."""
+"""Predictions as text, CSV, JSON lines, Parquet or sparse lines, written as they come."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
+
+import numpy as np
 
 from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.strict_json import dumps
@@ -16,9 +18,16 @@ from gaussianmlr.orders.grammar import shown
 
 __all__ = ["FORMATS", "Writer", "format_of", "make_writer"]
 
-FORMATS = ("text", "csv", "jsonl", "parquet")
+FORMATS = ("text", "csv", "jsonl", "parquet", "xmlc")
 _ROW_GROUP = 8192
-_SUFFIXES = {".txt": "text", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_SUFFIXES = {
+    ".txt": "text",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".xmlc": "xmlc",
+}
 
 
 def format_of(file: Path | None, asked: str | None) -> str:
@@ -85,7 +94,7 @@ class JsonWriter(Writer):
                     "rank": int(found.ranks[index, place]),
                     **{key: _short(values[index, place]) for key, values in found.values.items()},
                 }
-                for place, label in enumerate(self.labels)
+                for place, label in enumerate(_named(found, index, self.labels))
             }
             self.stream.write(dumps(row, ensure_ascii=False) + "\n")
         self.stream.flush()
@@ -146,6 +155,36 @@ class ParquetWriter(Writer):
             self.writer.write_table(table)
 
 
+class SparseWriter(Writer):
+    """One line per instance as `read_xmlc` reads it: relevant labels by number, then scores by label.
+
+    The most significant label comes first; read with ``ordered=True``, the ranks are those of the prediction,
+    and the features are the significances (scores of methods without sigma) of the labels that are given.
+    Ties become an order.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, found: Predictions) -> None:
+        """Write a batch."""
+        values = found.values.get("significance", found.values.get("score"))
+        assert values is not None
+        for index, ranks in enumerate(found.ranks):
+            places = np.arange(len(ranks)) if found.places is None else found.places[index]
+            best = np.lexsort((places, -values[index], -ranks))
+            first = ",".join(str(places[one]) for one in best if ranks[one] > 0)
+            rising = np.argsort(places)  # readers of LIBSVM files want them so
+            scores = " ".join(f"{places[one]}:{_short(values[index, one])!r}" for one in rising)
+            self.stream.write(f"{first} {scores}\n")
+        self.stream.flush()
+
+
+def _named(found: Predictions, index: int, labels: Sequence[str]) -> Sequence[str]:
+    """The labels that are given of an instance."""
+    return labels if found.places is None else [labels[place] for place in found.places[index].tolist()]
+
+
 def columns(found: Predictions, labels: Sequence[str]) -> dict[str, Any]:
     """Predictions as flat columns."""
     table: dict[str, Any] = {"name": found.names, "order": found.orders}
@@ -154,6 +193,11 @@ def columns(found: Predictions, labels: Sequence[str]) -> dict[str, Any]:
     if found.guaranteed is not None:
         table["guaranteed"] = found.guaranteed
     numbers: dict[str, Any] = {"rank": found.ranks, **found.values}
+    if found.places is not None:
+        for place in range(found.places.shape[1]):
+            table[f"label:{place + 1}"] = [labels[column] for column in found.places[:, place].tolist()]
+            table |= {f"{key}:{place + 1}": values[:, place] for key, values in numbers.items()}
+        return table
     for key, values in numbers.items():
         table |= {f"{key}:{label}": values[:, place] for place, label in enumerate(labels)}
     return table
@@ -179,6 +223,6 @@ def make_writer(
         assert isinstance(target, Path)
         return ParquetWriter(target, labels)
     assert not isinstance(target, Path)
-    if form == "text":
-        return TextWriter(target)
+    if form in ("text", "xmlc"):
+        return TextWriter(target) if form == "text" else SparseWriter(target)
     return CsvWriter(target, labels, escape_formulas) if form == "csv" else JsonWriter(target, labels)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gaussianmlr.model.prediction import Prediction
 
-__all__ = ["dict_of", "frame_of"]
+__all__ = ["columns_of", "dict_of", "frame_of", "places_of", "plain"]
 
 
 def frame_of(
@@ -24,13 +24,13 @@ def frame_of(
     """`Prediction.to_frame`."""
     import pandas as pd
 
-    count, places = len(prediction), _places(prediction, top)
+    count, places = len(prediction), places_of(prediction, top)
     kind = object if count == 0 else None
     table: dict[str, Any] = {
         "instance": np.repeat(pd.Index(prediction.names, dtype=kind), places.shape[1]),
         "label": np.array(prediction.labels, dtype=object)[places].ravel(),
     }
-    columns = _columns(prediction, more, confidence, places, whole=top is None)
+    columns = columns_of(prediction, more, confidence, places, whole=top is None)
     return pd.DataFrame(table | {name: values.ravel() for name, values in columns.items()})
 
 
@@ -38,8 +38,8 @@ def dict_of(
     prediction: Prediction, more: Sequence[str], confidence: float | None, top: int | None
 ) -> dict[str, Any]:
     """`Prediction.to_dict`."""
-    places = _places(prediction, top)
-    found = _columns(prediction, more, confidence, places, whole=top is None)
+    places = places_of(prediction, top)
+    found = columns_of(prediction, more, confidence, places, whole=top is None)
     columns = {name: values.tolist() for name, values in found.items()}
     partial = [] if confidence is None else prediction.partial_text(confidence, top)
     instances = []
@@ -49,20 +49,20 @@ def dict_of(
             for number, place in enumerate(places[row].tolist())
         }
         sure = {"partial": partial[row]} if partial else {}
-        instances.append({"name": _plain(name), "order": order, **sure, "labels": labels})
+        instances.append({"name": plain(name), "order": order, **sure, "labels": labels})
     scale = {} if prediction.scale is None else {"scale": prediction.scale}
     known = [prediction.labels[place] for place in np.unique(places).tolist()]
     return {"method": prediction.method, **scale, "labels": known, "instances": instances}
 
 
-def _places(prediction: Prediction, top: int | None) -> npt.NDArray[np.int64]:
+def places_of(prediction: Prediction, top: int | None) -> npt.NDArray[np.int64]:
     """Columns [N, top] of the labels to give."""
     if top is not None:
         return prediction.top_places(top)
     return np.broadcast_to(np.arange(len(prediction.labels)), prediction.scores.shape)
 
 
-def _columns(
+def columns_of(
     prediction: Prediction,
     more: Sequence[str],
     confidence: float | None,
@@ -70,6 +70,7 @@ def _columns(
     *,
     whole: bool,
 ) -> dict[str, npt.NDArray[Any]]:
+    """The numbers of the labels at these places [N, P], column by column."""
     found: dict[str, npt.NDArray[Any]] = {"rank": prediction.ranks, "score": prediction.scores}
     if prediction.raw is not None:
         found |= {"significance": prediction.significance, "sigma": prediction.sigma}
@@ -85,7 +86,7 @@ def _columns(
     return {name: np.take_along_axis(values, places, 1) for name, values in found.items()}
 
 
-def _plain(name: Any) -> Any:
+def plain(name: Any) -> Any:
     """A name as JSON knows it: whole numbers and texts; anything else as its text."""
     if isinstance(name, np.integer):
         return int(name)

@@ -49,11 +49,11 @@ def work_of(network: nn.Module, inputs: Tensor, run: Callable[[Tensor], Any] | N
     >>> work_of(nn.Conv2d(1, 2, 3, bias=False), torch.zeros(5, 1, 6, 6))  # 4 x 4 places, 2 x 9 weights
     576.0
     """
-    if inputs.ndim < 3:
-        return 2.0 * sum(parameter.numel() for parameter in network.parameters())
     known = _KNOWN.setdefault(network, {})
-    shape = tuple(inputs.shape[1:])
-    if shape not in known:
+    shape = tuple(inputs.shape[1:]) if inputs.ndim > 2 else ()
+    if shape not in known and not shape:
+        known[shape] = 2.0 * sum(parameter.numel() for parameter in network.parameters())
+    elif shape not in known:
         from torch.utils.flop_counter import FlopCounterMode
 
         with evaluating(network), torch.no_grad(), FlopCounterMode(display=False) as counter:

@@ -15,6 +15,7 @@ from gaussianmlr.comparison.peers import NO_PEERS, Peers, measure_peers
 from gaussianmlr.data import RankedData, RankedMNIST
 from gaussianmlr.data.ranked_mnist.digits import describe_digits
 from gaussianmlr.data.readers.layout import Layout
+from gaussianmlr.data.sparse import refuse_sparse
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import Part, find_part, open_origin, ready
 from gaussianmlr.methods import Reading
@@ -210,6 +211,7 @@ def find_evidence(
 def _measured(
     model: Model, part: Part, name: str, wanted: Wanted, progress: Progress, folder: Path
 ) -> Evidence:
+    refuse_sparse(part.data, "report")
     data, total = ready(part.data, model), len(part.data)
     if total == 0:
         raise DataError(f"{name}: no instance in the part {part.split!r}")

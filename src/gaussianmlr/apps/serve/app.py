@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -12,13 +12,16 @@ from fastapi import FastAPI, File, Form, Request, Response, UploadFile
 from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gaussianmlr._version import __version__
 from gaussianmlr.apps.serve.service import Limits, Service, takes_of
 from gaussianmlr.apps.web.answers import Json, finite
-from gaussianmlr.apps.web.limits import RequestCounts, exposition
-from gaussianmlr.apps.web.server import make_app, page
+from gaussianmlr.apps.web.bodies import replayed
+from gaussianmlr.apps.web.counts import RequestCounts, exposition
+from gaussianmlr.apps.web.server import HANDLERS, make_app, page, refusal
 from gaussianmlr.data.columns import Column
 from gaussianmlr.data.inputs import columns_of, encoding_of, shown_inputs
 from gaussianmlr.model.model import Model
@@ -63,7 +66,38 @@ class Asked(BaseModel):
     top: Top = None
 
 
-def serving_app(model: Model, limits: Limits | None = None, token: str | None = None) -> FastAPI:
+class _Quick:
+    """ASGI middleware that answers valid requests as JSON; FastAPI says what is wrong with any other.
+
+    Of a small model, this takes a fifth off the cost of a request.
+    """
+
+    def __init__(self, app: ASGIApp, *, predict: Callable[[Asked], Awaitable[Response]]) -> None:
+        self.app, self.predict = app, predict
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"]) != ("POST", "/predict"):
+            await self.app(scope, receive, send)
+            return
+        message = await receive()  # `AccessControl` gives the whole body at once
+        try:
+            json = (b"content-type", b"application/json") in scope["headers"]
+            asked = Asked.model_validate_json(message.get("body", b"")) if json else None
+        except ValidationError:
+            asked = None
+        if asked is None:
+            await self.app(scope, replayed(message.get("body", b""), receive), send)
+            return
+        try:
+            found = await self.predict(asked)
+        except tuple(HANDLERS) as error:
+            found = refusal(error)
+        await found(scope, receive, send)
+
+
+def serving_app(
+    model: Model, limits: Limits | None = None, token: str | None = None, counts: RequestCounts | None = None
+) -> FastAPI:
     """An application that serves a model; run it with `web.server.run_server`.
 
     Parameters
@@ -74,6 +108,8 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
         Limits of the server.
     token : str, optional
         Token that requests must send.
+    counts : RequestCounts, optional
+        Counters that are shared with other processes.
 
     Examples
     --------
@@ -86,12 +122,23 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
     ['/', '/health', '/info', '/metrics', '/predict', '/predict/files', '/ready']
     """
     bounds = limits or Limits()
-    counts, service = RequestCounts(), Service(model, bounds)
+    counts = counts or RequestCounts()
+    service = Service(model, bounds, counts)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         with service:
             yield
+
+    async def predict(asked: Asked) -> Response:
+        return await service.answer(
+            service.inputs({"rows": asked.rows, "texts": asked.texts, "images": asked.images}),
+            asked.names,
+            asked.readings,
+            asked.confidence,
+            asked.guarantee,
+            asked.top,
+        )
 
     app = make_app(
         "gaussianmlr",
@@ -106,6 +153,7 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
         broken=service.broken,
         lifespan=lifespan,
         static=_STATIC,
+        inside=Middleware(_Quick, predict=predict),
     )
     in_browsers: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}}}
 
@@ -123,18 +171,9 @@ def serving_app(model: Model, limits: Limits | None = None, token: str | None = 
 
     @app.get("/metrics", summary="Counters for Prometheus", response_class=PlainTextResponse)
     async def metrics() -> Response:
-        return PlainTextResponse(exposition(counts, service), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return PlainTextResponse(exposition(counts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    @app.post("/predict", summary="Predict rows, texts, or images as base64")
-    async def predict(asked: Asked) -> Response:
-        return await service.answer(
-            service.inputs({"rows": asked.rows, "texts": asked.texts, "images": asked.images}),
-            asked.names,
-            asked.readings,
-            asked.confidence,
-            asked.guarantee,
-            asked.top,
-        )
+    app.post("/predict", summary="Predict rows, texts, or images as base64")(predict)
 
     @app.post("/predict/files", summary="Predict image files of a form")
     async def predict_files(

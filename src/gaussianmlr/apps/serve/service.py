@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
 from fastapi import Response
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
 from torch import Tensor
 
 from gaussianmlr.apps.serve.answers import STEP, check_pairs, cost, pieces
 from gaussianmlr.apps.serve.batches import Batcher
+from gaussianmlr.apps.serve.rounds import Rounds, Wanted
 from gaussianmlr.apps.serve.workers import Workers
+from gaussianmlr.apps.web.counts import RequestCounts
 from gaussianmlr.data import Preprocess
-from gaussianmlr.data.inputs import read_rows, text_column
+from gaussianmlr.data.inputs import RowReader, text_column
 from gaussianmlr.data.readers.images import decode_image
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.inference.predict import check_guarantee
@@ -27,7 +25,10 @@ from gaussianmlr.model.model import Model
 
 __all__ = ["Limits", "Service", "read_picture", "takes_of"]
 
-_SHORT = 200_000  # bytes of pictures, or numbers, that count as short work
+_SHORT = 200_000  # bytes of pictures, or cells, that count as short work
+# Work of a millisecond or two is done where requests arrive: waking a thread costs a third of that.
+_QUICK_CELLS = 3_000
+_QUICK_ANSWER = 4_000  # as `cost` counts
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,24 @@ class Limits:
                 raise DataError(f"{name} is {value}; expected a number above 0")
 
 
-class Service(Collector):
+class Service:
     """The model's thread, and the threads that prepare inputs and write answers."""
 
-    def __init__(self, model: Model, limits: Limits) -> None:
-        self.model, self.limits = model, limits
+    def __init__(self, model: Model, limits: Limits, counts: RequestCounts) -> None:
+        self.model, self.limits, self.counts = model, limits, counts
         self.has_sigma = False  # known once the model has answered
         self._batcher: Batcher | None = None
+        self._reader = RowReader(model.inputs) if model.inputs["kind"] == "table" else None
         self._workers = Workers()
 
     def __enter__(self) -> None:
-        self._batcher = Batcher(self.model, self.limits.batch_size)
-        shape = _shape(self.model)
-        reading = self._batcher.submit(torch.zeros(1, *shape)).result()
+        self._batcher = Batcher(self.model, self.limits.batch_size, self.counts.model)
+        self._rounds = Rounds(self._batcher)
+        one = torch.zeros(1, *_shape(self.model))
+        reading = self._batcher.submit(one).result()
+        # Pictures take a thread anyway, to be decoded; and who knows how long another class of models takes.
+        if self._reader is not None and type(self.model) is Model:
+            self._batcher.measure(one)
         self.has_sigma = reading.sigma is not None
         list(pieces(self.model.prediction_of(reading), (), None))  # loads what is imported on first use
 
@@ -91,13 +97,6 @@ class Service(Collector):
         if self._batcher.stuck(self.limits.seconds) or self._workers.stuck(self.limits.seconds):
             return f"the same work has been under way for more than {self.limits.seconds:g} s"
         return None
-
-    def collect(self) -> Iterator[Metric]:
-        """Counters for Prometheus."""
-        instances, batches = (self._batcher.instances, self._batcher.batches) if self._batcher else (0, 0)
-        yield CounterMetricFamily("gmlr_instances", "Instances that went through the model.", instances)
-        yield CounterMetricFamily("gmlr_batches", "Batches they went in.", batches)
-        yield CounterMetricFamily("process_cpu_seconds", "Processor time of the server.", time.process_time())
 
     async def answer(
         self,
@@ -117,11 +116,20 @@ class Service(Collector):
         if guarantee is not None:
             check_guarantee(self.model, guarantee)
             check_pairs(len(given), width, ["p_above"], None)  # it holds as many statements
-        ready = await self._workers.run(self._prepared(given), long=_size(given) > _SHORT)
+        spent, size = len(given) * cost(width, readings, confidence or guarantee, top), _size(given)
+        small = size <= _QUICK_CELLS and spent <= _QUICK_ANSWER and guarantee is None
+        if small and len(given) <= self._batcher.quick:
+            wanted = Wanted(tuple(readings), confidence, top)
+            text = await self._rounds.answer(next(self._prepared(given)), names, wanted)
+            return Response(text, media_type="application/json")
+        ready = await self._workers.run(self._prepared(given), long=size > _SHORT)
         inputs = torch.cat(ready) if len(ready) > 1 else ready[0]
+        if inputs.ndim > 2:  # pictures
+            inputs = _preprocess_of(self.model).normalise(inputs)
         found = self.model.prediction_of(await self._batcher.read(inputs), names or ())
-        long = len(found) * cost(width, readings, confidence or guarantee, top) > STEP
-        parts = await self._workers.run(pieces(found, readings, confidence, guarantee, top), long=long)
+        parts = pieces(found, readings, confidence, guarantee, top)
+        if spent > _QUICK_ANSWER:
+            parts = iter(await self._workers.run(parts, long=spent > STEP))
         return Response(b"".join(parts), media_type="application/json")
 
     def check_count(self, count: int, what: str) -> None:
@@ -142,12 +150,13 @@ class Service(Collector):
 
     def _prepared(self, given: Sequence[Any]) -> Iterator[Tensor]:
         """Tensors for the model: all rows at once, pictures one by one."""
-        if self.model.inputs["kind"] == "table" and not isinstance(given[0], tuple):
-            yield read_rows(given, self.model.inputs)
+        if self._reader is not None and not isinstance(given[0], tuple):
+            yield self._reader.read(given)
             return
+        preprocess = _preprocess_of(self.model)
         for place, one in enumerate(given):
             name, data = (f"image {place}", _from_base64(one, place)) if isinstance(one, str) else one
-            yield read_picture(data, self.model, name, self.limits.pixels)[None]
+            yield _unit(data, preprocess, name, self.limits.pixels)[None]
 
 
 def takes_of(model: Model) -> list[str]:
@@ -159,11 +168,20 @@ def takes_of(model: Model) -> list[str]:
 
 def read_picture(data: bytes, model: Model, name: str, max_pixels: int) -> Tensor:
     """The bytes of an image file as a tensor for a model."""
+    preprocess = _preprocess_of(model)
+    return preprocess.normalise(_unit(data, preprocess, name, max_pixels))
+
+
+def _preprocess_of(model: Model) -> Preprocess:
     if model.inputs["kind"] != "image" or "preprocess" not in model.inputs:
         raise DataError(f"the model takes {model.inputs['kind']} inputs; expected 'rows'")
-    preprocess = Preprocess.from_dict(model.inputs["preprocess"])
+    return Preprocess.from_dict(model.inputs["preprocess"])
+
+
+def _unit(data: bytes, preprocess: Preprocess, name: str, max_pixels: int) -> Tensor:
+    """A picture on the scale 0..1; those of a request are normalised together."""
     mode: Literal["L", "RGB"] = "L" if preprocess.channels == 1 else "RGB"
-    return preprocess(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
+    return preprocess.unit(decode_image(data, mode, name=name[:100], max_pixels=max_pixels))
 
 
 def _size(given: Sequence[Any]) -> int:
@@ -175,7 +193,7 @@ def _size(given: Sequence[Any]) -> int:
 
 def _from_base64(text: str, place: int) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
         raise DataError(f"image {place} is {shorten(text, 40)}; expected base64 of an image file") from None
 

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -37,6 +38,7 @@ _PORTS = {"http": 80, "https": 443}
 _TOGETHER = 64 << 20  # bytes of unfinished bodies
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether an address or host name is always this machine.
 

@@ -1,71 +1,18 @@
-"""A limit on the number and the time of requests, and counters for Prometheus."""
+"""A limit on the number and the time of requests."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gaussianmlr.apps.web.answers import problem
+from gaussianmlr.apps.web.counts import RequestCounts
 
-__all__ = ["RequestCounts", "RequestLimit", "exposition"]
+__all__ = ["RETRY", "RequestLimit"]
 
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 RETRY = {"retry-after": "1"}
-
-
-class RequestCounts(Collector):
-    """Counters of requests: answers by status, seconds until the answer, requests under way."""
-
-    def __init__(self) -> None:
-        self.statuses: Counter[int] = Counter()
-        self.buckets = [0] * len(BOUNDS)
-        self.seconds = 0.0
-        self.under_way = 0
-
-    def add(self, status: int, seconds: float) -> None:
-        """Count an answer."""
-        self.statuses[status] += 1
-        self.seconds += seconds
-        for place, bound in enumerate(BOUNDS):
-            self.buckets[place] += seconds <= bound
-
-    def collect(self) -> Iterator[Metric]:
-        """The counts as metrics of Prometheus."""
-        answers = CounterMetricFamily(
-            "gmlr_requests", "Answers to prediction requests, by status.", labels=["status"]
-        )
-        for status, count in sorted(self.statuses.items()):
-            answers.add_metric([str(status)], count)
-        yield answers
-        buckets = [(str(bound), count) for bound, count in zip(BOUNDS, self.buckets)]
-        buckets.append(("+Inf", sum(self.statuses.values())))
-        yield HistogramMetricFamily(
-            "gmlr_request_seconds", "How long prediction requests took.", buckets, self.seconds
-        )
-        yield GaugeMetricFamily("gmlr_requests_under_way", "Prediction requests under way.", self.under_way)
-
-
-def exposition(*collectors: Collector) -> str:
-    """The metrics of collectors, in the text format of Prometheus.
-
-    Examples
-    --------
-    >>> counts = RequestCounts()
-    >>> counts.add(200, 0.03)
-    >>> print(exposition(counts).splitlines()[2])
-    gmlr_requests_total{status="200"} 1.0
-    """
-    registry = CollectorRegistry()
-    for collector in collectors:
-        registry.register(collector)
-    return generate_latest(registry).decode()
 
 
 class RequestLimit:
@@ -81,7 +28,7 @@ class RequestLimit:
     counts : RequestCounts
         Where requests are counted.
     places : int
-        Maximum number of concurrent requests.
+        Maximum number of concurrent requests, of all processes together.
     below : str
         Prefix of the paths that are limited and counted.
     seconds : float, optional
@@ -111,14 +58,14 @@ class RequestLimit:
             await problem("too many requests are under way; try again", 503, RETRY)(scope, receive, answer)
             self.counts.add(status, time.perf_counter() - began)
             return
-        self.counts.under_way += 1
+        self.counts.begin()
         try:
             await self._work(scope, receive, answer)
         except Exception:
             status = 500
             raise
         finally:
-            self.counts.under_way -= 1
+            self.counts.end()
             self.counts.add(status, time.perf_counter() - began)
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:

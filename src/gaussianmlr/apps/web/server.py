@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -27,10 +27,21 @@ from gaussianmlr._version import __version__
 from gaussianmlr.apps.web.access import AccessControl, is_loopback
 from gaussianmlr.apps.web.answers import ERRORS, Json, problem
 from gaussianmlr.apps.web.connections import Connection, sweep
-from gaussianmlr.apps.web.limits import RETRY, RequestCounts, RequestLimit
+from gaussianmlr.apps.web.counts import RequestCounts
+from gaussianmlr.apps.web.limits import RETRY, RequestLimit
 from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["SHARED", "check_listening", "listen", "make_app", "page", "run_server"]
+__all__ = [
+    "HANDLERS",
+    "SHARED",
+    "check_listening",
+    "listen",
+    "make_app",
+    "page",
+    "refusal",
+    "run_server",
+    "shown_address",
+]
 
 SHARED = Path(_utils.__file__).parent / "static"  # of reports too
 _STATIC = Path(__file__).parent / "static"
@@ -52,6 +63,7 @@ def make_app(
     description: str = "",
     lifespan: Callable[[FastAPI], Any] | None = None,
     static: Path | None = None,
+    inside: Middleware | None = None,
 ) -> FastAPI:
     """An application with access control, limits, static files, errors as JSON, health, readiness and /docs.
 
@@ -72,6 +84,8 @@ def make_app(
         As in FastAPI: an async context manager around the application's lifetime.
     static : path, optional
         A folder of files that the page loads from ``/static/NAME``; NAME is the folder's parent.
+    inside : Middleware, optional
+        A middleware behind access control and limits.
 
     Examples
     --------
@@ -96,13 +110,11 @@ def make_app(
         docs_url=None,  # FastAPI's pages load scripts from other hosts
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[access, limit],
+        middleware=[access, limit, *([] if inside is None else [inside])],
         responses=ERRORS,
     )
-    app.add_exception_handler(DataError, _data_error)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(OverflowError, _beyond)
-    app.add_exception_handler(UnicodeEncodeError, _beyond)
+    for kind in HANDLERS:
+        app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(Exception, _surprise)
     mimetypes.add_type("text/javascript", ".js")  # text/plain on some systems, which browsers refuse
@@ -175,6 +187,7 @@ def run_server(
     listener: socket.socket | None = None,
     header_seconds: float = 10.0,
     answer_seconds: float = 120.0,
+    lifeline: int | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; requests under way are finished first.
 
@@ -201,6 +214,8 @@ def run_server(
         Maximum time to send the headers of a request, and of an idle connection.
     answer_seconds : float
         Maximum time to read an answer.
+    lifeline : int, optional
+        A file descriptor: the server also stops when it reaches its end; see `processes.run_processes`.
 
     Raises
     ------
@@ -211,7 +226,7 @@ def run_server(
     if log_level not in _LEVELS:
         raise DataError(f"log_level is {shorten(log_level)}; expected one of {', '.join(_LEVELS)}")
     listener = listen(host, port) if listener is None else listener
-    address = _address(host, listener.getsockname()[1])
+    address, shown = _address(host, listener), shown_address(host, listener, token)
     config = uvicorn.Config(
         app,
         http=Connection,
@@ -226,9 +241,7 @@ def run_server(
         timeout_graceful_shutdown=max(1, round(grace)),
     )
     tell = say or (lambda text: print(text, flush=True))  # pipes are buffered
-    # Output to anything but a terminal may be kept as a log.
-    shown = f"{address}?token={token}" if token is not None and sys.stdout.isatty() else address
-    server = _Server(config, lambda: tell(shown), (header_seconds, answer_seconds))
+    server = _Server(config, lambda: tell(shown), (header_seconds, answer_seconds), lifeline)
     if threading.current_thread() is threading.main_thread():
         # uvicorn sends itself the signal again at the end, when nothing is left to stop.
         signal.signal(signal.SIGTERM, lambda *_: None)
@@ -246,15 +259,25 @@ class _Server(uvicorn.Server):
     """Reports its address once it can be reached, and closes connections that take too long."""
 
     def __init__(
-        self, config: uvicorn.Config, began: Callable[[], None], patience: tuple[float, float]
+        self,
+        config: uvicorn.Config,
+        began: Callable[[], None],
+        patience: tuple[float, float],
+        lifeline: int | None,
     ) -> None:
         super().__init__(config)
-        self._began, self._patience = began, patience
+        self._began, self._patience, self._lifeline = began, patience, lifeline
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._began()
+            if self._lifeline is not None:
+                asyncio.get_running_loop().add_reader(self._lifeline, self._leave)
+
+    def _leave(self) -> None:
+        self.should_exit = True
+        asyncio.get_running_loop().remove_reader(cast(int, self._lifeline))
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 5 == 0:  # twice per second
@@ -301,23 +324,45 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _address(host: str, port: int) -> str:
-    plain = host.removeprefix("[").removesuffix("]")
+def _address(host: str, listener: socket.socket) -> str:
+    plain, port = host.removeprefix("[").removesuffix("]"), listener.getsockname()[1]
     return f"http://[{plain}]:{port}/" if ":" in plain else f"http://{plain}:{port}/"
 
 
-def _data_error(_: Request, error: Exception) -> Response:
+def shown_address(host: str, listener: socket.socket, token: str | None) -> str:
+    """The address to open, with the token on a terminal only: other output may be kept as a log."""
+    address = _address(host, listener)
+    return f"{address}?token={token}" if token is not None and sys.stdout.isatty() else address
+
+
+def _data_error(error: Any) -> Response:
     return problem(str(error), 400)
 
 
-def _beyond(_: Request, error: Exception) -> Response:
+def _beyond(error: Any) -> Response:
     """Values of JSON that files and databases cannot store: 10 ** 400, half a surrogate pair."""
     return problem(f"a number is too large, or a text is not Unicode: {error}", 400)
 
 
-def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _http_error(error: Any) -> Response:
     return problem(error.detail, error.status_code, error.headers)
+
+
+HANDLERS: dict[type[Exception], Callable[[Any], Response]] = {
+    DataError: _data_error,
+    HTTPException: _http_error,
+    OverflowError: _beyond,
+    UnicodeEncodeError: _beyond,
+}
+
+
+def refusal(error: Exception) -> Response:
+    """The answer to a request that raised one of the errors of `HANDLERS`."""
+    return next(handle for kind, handle in HANDLERS.items() if isinstance(error, kind))(error)
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    return refusal(error)
 
 
 def _validation_error(_: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from gaussianmlr.data.recognise import Kind
 from gaussianmlr.errors import DataError, shorten
 
 _WIDEST = 60  # characters of a label
+_MOST_LABELS = 100  # in the table
 _KINDS = {
     "table": "a table",
     "images": "a manifest of pictures",
@@ -20,6 +21,7 @@ _KINDS = {
     "nsid": "NSID",
     "avdp": "AVDP",
     "export": "an export of Ranked MNIST",
+    "xmlc": "sparse rows and labels",
 }
 
 
@@ -165,13 +167,17 @@ def _label_table(labels: dict[str, dict[str, Any]]) -> list[str]:
     names = {name: name if len(name) <= _WIDEST else f"{name[: _WIDEST - 3]}..." for name in labels}
     width = max([len("label"), *map(len, names.values())])
     lines = [f"  {'label':<{width}}  relevant   share   first  mean place  unknown"]
-    for name, label in labels.items():
+    often = sorted(labels, key=lambda name: -labels[name]["relevant"])[:_MOST_LABELS]
+    for name in often if len(labels) > _MOST_LABELS else labels:
+        label = labels[name]
         share = "-" if label["share"] is None else f"{100 * label['share']:.1f} %"
         place = "-" if label["mean_place"] is None else f"{label['mean_place']:.2f}"
         lines.append(
             f"  {names[name]:<{width}}  {label['relevant']:>8,}  {share:>6}  {label['first']:>6.0f}"
             f"  {place:>10}  {label['unknown']:>7,}"
         )
+    if len(labels) > _MOST_LABELS:
+        lines.append(f"  and {len(labels) - _MOST_LABELS:,} labels that apply less often")
     return lines
 
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +33,11 @@ from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
 from gaussianmlr.data.readers.parts import LABEL_PREFIX, check_wanted
 from gaussianmlr.data.readers.tables import assemble, read_with
 from gaussianmlr.data.readers.texts import assemble_texts
+from gaussianmlr.data.readers.xmlc import ranked_xmlc
 from gaussianmlr.data.recognise import Kind, recognise
+from gaussianmlr.data.sparse import SparseRankedData
 from gaussianmlr.data.splits import left_out, unknown_splits
+from gaussianmlr.data.statistics import describe_ranks
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.rankers import agreement, reliability
 
@@ -151,6 +155,8 @@ def _read(
         return assemble_nsid(root, problems, orders_only=not pictures_of(root))
     if kind == "avdp":
         return assemble_avdp(root, problems)
+    if kind == "xmlc":
+        return ranked_xmlc(root, problems, labels=labels, layout=layout)
     settings: dict[str, Any] = {"labels": labels, "grading": grading, "layout": layout}
     if kind == "texts":
         return assemble_texts(root, problems, **settings)
@@ -193,7 +199,19 @@ def _check_inputs(
     data: RankedData, problems: Problems, max_pixels: int, workers: int | None, shown: bool
 ) -> None:
     assert data.ids is not None  # RankedData fills them in
-    if data.features is not None:
+    if isinstance(data, SparseRankedData):
+        found = data.features
+        every = [slice(*both) for both in pairwise(found.indptr.tolist())]
+        _check_twins(
+            data,
+            [
+                hashlib.sha256(found.indices[row].tobytes() + found.data[row].tobytes()).digest()
+                for row in every
+            ],
+            "row",
+            problems,
+        )
+    elif data.features is not None:
         unread = _unread(problems, "feature")
         same = (data.features == data.features[:1]) | (np.isnan(data.features) & np.isnan(data.features[:1]))
         constant = np.flatnonzero(same.all(axis=0)) if len(data) > 1 else ()
@@ -280,8 +298,8 @@ def _check_twins(data: RankedData, digests: Sequence[bytes | None], what: str, p
 
 def _check_labels(data: RankedData, problems: Problems) -> None:
     unread = _unread(problems, "order")
-    relevant, known = (data.ranks > 0).sum(axis=0), (data.ranks >= 0).sum(axis=0)
-    for label, applies, said in zip(data.labels, relevant.tolist(), known.tolist()):
+    for label, about in describe_ranks(data.ranks, data.labels)["labels"].items():
+        applies, said = about["relevant"], len(data) - about["unknown"]
         where = f"label {shorten(label)}"
         if {f"column {label!r}", f"column {LABEL_PREFIX + label!r}"} & unread:
             continue

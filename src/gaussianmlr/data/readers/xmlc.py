@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,12 +13,19 @@ import numpy as np
 
 from gaussianmlr._utils.bounded import lines_of, open_text
 from gaussianmlr._utils.files import write_text
+from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.problems import Problems
+from gaussianmlr.data.readers.layout import Layout, ReadFrom
+from gaussianmlr.data.sparse import SparseRankedData
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders.sparse import SparseRanks
 
-__all__ = ["SparseData", "read_xmlc", "write_xmlc"]
+__all__ = ["SparseData", "is_xmlc", "ranked_xmlc", "read_xmlc", "row_of", "write_xmlc", "xmlc_lines"]
 
+_SUFFIXES = (".txt", ".svm", ".libsvm", ".xmlc")
+_LINE = re.compile(r"(\d+(,\d+)*)?\s+\d+:\S|\d+:\S", re.ASCII)
+_LOOKED_AT = 1 << 16  # characters that tell what a file is
+_DENSE_LABELS, _DENSE_CELLS = 300, 1 << 25  # up to which data is dense, and everything else can use it
 _LARGEST = 1 << 31  # columns, labels, and instances of a file
 
 
@@ -66,9 +75,105 @@ def read_xmlc(
     >>> data.X.toarray().tolist(), data.y.toarray().tolist()
     ([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]], [[0, 1, 0, 0, 2], [0, 0, 0, 0, 0]])
     """
+    file, problems = Path(path), Problems()
+    found = _read(file, problems, ordered, features, labels)
+    problems.raise_errors(str(file))
+    return found
+
+
+def is_xmlc(path: Path) -> bool:
+    """Whether a file begins as `read_xmlc` reads it.
+
+    Examples
+    --------
+    >>> is_xmlc(Path("table.csv"))
+    False
+    """
+    name = path.name.lower().removesuffix(".gz")
+    if not name.endswith(_SUFFIXES) or not path.is_file():
+        return False
+    try:
+        with open_text(path, held=False, encoding="utf-8") as stream:
+            lines = stream.read(_LOOKED_AT).splitlines()
+    except (OSError, UnicodeDecodeError, DataError):  # said by whoever reads it
+        return False
+    first = lines[1:2] if lines and _header(lines[0]) is not None else lines[:1]
+    return bool(first and _LINE.match(first[0]))
+
+
+def ranked_xmlc(
+    path: Path,
+    problems: Problems,
+    *,
+    labels: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    layout: Layout | None = None,
+) -> RankedData:
+    """A file as a data set, sparse above 300 labels or 33 million cells; see `SparseRankedData`.
+
+    Labels and columns are named by their numbers, or have the names that are given. The first label of a
+    line is the most significant one where the layout has the order separator ``,``; else they are tied.
+    """
+    layout = layout or Layout()
+    ordered = layout.order_separator is not None
+    if layout.order_separator not in (None, ","):
+        raise DataError(f"{path}: order_separator is {layout.order_separator!r}; labels stand between commas")
+    X, y = _read(path, problems, ordered, None, None)
+    for matrix, wanted, what in ((X, features, "columns"), (y, labels, "labels")):
+        if wanted is not None and matrix.shape[1] > len(wanted):
+            raise DataError(f"{path}: {matrix.shape[1]:,} {what}; expected {len(wanted):,}")
+        if wanted is not None:
+            matrix.resize(matrix.shape[0], len(wanted))
+    X.sort_indices()
+    names = tuple(labels or map(str, range(y.shape[1])))
+    columns = tuple(features or map(str, range(X.shape[1])))
+    about: dict[str, Any] = {
+        "feature_names": columns,
+        "source": str(path),
+        "read_from": ReadFrom(str(path), layout=layout),
+        "notes": () if ordered else ("the labels of a line are tied; --order-separator , orders them",),
+    }
+    if y.shape[1] <= _DENSE_LABELS and X.shape[0] * X.shape[1] <= _DENSE_CELLS:
+        return RankedData(y.toarray(), names, X.toarray(), **about)
+    return SparseRankedData(y, names, X, **about)
+
+
+def xmlc_lines(path: Path) -> Iterator[str]:
+    """The lines of the instances of a file."""
+    with open_text(path, held=False, encoding="utf-8") as stream:
+        for number, line in enumerate(lines_of(stream, str(path)), 1):
+            if number > 1 or _header(line) is None:
+                yield line
+
+
+def row_of(line: str, width: int) -> Any:
+    """The features [1, D] of a line, a CSR array.
+
+    Examples
+    --------
+    >>> row_of("4,1 0:0.5 2:1", 3).toarray().tolist()
+    [[0.5, 0.0, 1.0]]
+    """
     from scipy.sparse import csr_array
 
-    file, problems, header = Path(path), Problems(), None
+    columns, values, places, ranks = array("q"), array("d"), array("q"), array("q")
+    try:
+        _read_line(line, columns, values, places, ranks, False)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    if len(columns) and max(columns) >= width:
+        raise DataError(f"column {max(columns):,}; expected columns from 0 to {width - 1:,}")
+    where = (np.zeros(len(columns), dtype=np.int64), np.asarray(columns))
+    return csr_array((np.asarray(values), where), shape=(1, width))
+
+
+def _read(
+    file: Path, problems: Problems, ordered: bool, features: int | None, labels: int | None
+) -> SparseData:
+    """The rows of a file that can be used; the others are problems."""
+    from scipy.sparse import csr_array
+
+    header = None
     values, ranks = array("d"), array("q")
     columns, places = array("q"), array("q")
     ends: tuple[array[int], array[int]] = (array("q", [0]), array("q", [0]))
@@ -93,8 +198,8 @@ def read_xmlc(
     )
     if header is not None and header[0] != count:
         problems.add("row", "line 1", f"{header[0]:,} instances; there are {count:,}")
-    problems.raise_errors(str(file))
     if count == 0:
+        problems.raise_errors(str(file))
         raise DataError(f"{file}: no instance; expected lines such as '4,1 0:0.5 2:1'")
     X = csr_array((np.asarray(values), np.asarray(columns), np.asarray(ends[0])), shape=(count, wide))
     y = csr_array((np.asarray(ranks), np.asarray(places), np.asarray(ends[1])), shape=(count, many))
@@ -202,4 +307,4 @@ def _size(found: array[int], said: int | None, what: str, problems: Problems) ->
         return max(1, largest + 1)
     if largest >= said:
         problems.add("feature", f"{what} {largest:,}", f"expected {what}s from 0 to {said - 1:,}")
-    return said
+    return max(said, largest + 1)
