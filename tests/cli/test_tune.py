@@ -42,7 +42,7 @@ def trials(rows):
 def test_mistakes_are_said_before_anything_is_trained(table, tmp_path, arguments, message):
     result = CliRunner().invoke(app, ["tune", str(table), "--out", str(tmp_path / "out"), *arguments])
     assert message in str(result.exception)
-    assert not list(tmp_path.glob("out/runs/*"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_test_that_is_not_there_is_refused(tmp_path):

@@ -69,7 +69,7 @@ def check_paper(tmp, engine):
             one: (facts["metrics"], facts["data"], read_values(places.cells, facts).scores.tobytes())
             for one, facts in landed.items()
         }
-        found[name]["model"] = (places.run(cell) / "model/weights.safetensors").read_bytes()
+        found[name]["model"] = (places.run(cell) / "model/model.safetensors").read_bytes()
     assert len(found["ray"]) == 3
     assert found["ray"] == found["local"]
 

@@ -65,7 +65,8 @@ def joined(address: str, workers: int | None = None, *, store: int = STORE) -> I
                 contextlib.nullcontext() if sees_current_folder() else contextlib.chdir(empty),
             ):
                 ray.init(address, **settings)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises bare ones too, for a cluster that starts too slowly
+            ray.shutdown()
             raise DataError(f"cannot join a Ray cluster at {address!r}: {error}") from None
         try:
             yield ray

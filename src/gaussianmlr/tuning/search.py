@@ -22,6 +22,7 @@ from gaussianmlr.data.splits import part_names
 from gaussianmlr.engines.jobs import Engine
 from gaussianmlr.engines.jobs import run as run_jobs
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.methods import make
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.training.defaults import (
     default_recipe,
@@ -228,6 +229,7 @@ def tune(
         base = with_default_ties(with_default_model(default_recipe(found), found, folder), found, folder)
     if isinstance(found, RankedData) and found.images is not None:
         opening |= picture_options(found, base, opening.get("image_size"), opening.get("channels"))
+    make(base.method, **base.method_settings)  # refused before the folder is claimed
     seen, count = searched(found), _folds(found, folds)
     space = _checked_space(base, seen, fixed)
     fingerprint = (
