@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gaussianmlr import DataError
-from gaussianmlr.data import read_table
+from gaussianmlr.data import check, read_table
 from gaussianmlr.data.loading import fetch
 from gaussianmlr.data.open import find_data, open_data
 from gaussianmlr.data.readers.layout import Layout
@@ -275,6 +275,7 @@ def test_files_named_after_splits_are_not_one_table(tmp_path):
         find_data(tmp_path)
     (tmp_path / "test-0.csv").unlink()
     assert len(find_data(tmp_path)) == 40
+    assert check(tmp_path).statistics["instances"] == 40
 
 
 @pytest.mark.parametrize(

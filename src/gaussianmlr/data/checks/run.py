@@ -21,6 +21,7 @@ from gaussianmlr.data.checks.slips import check_slips
 from gaussianmlr.data.checks.texts import check_texts
 from gaussianmlr.data.columns import Column, show_cell
 from gaussianmlr.data.dataset import ORDERS_ALONE, RankedData
+from gaussianmlr.data.open import find_data
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.arrays import array_frame
 from gaussianmlr.data.readers.avdp import assemble_avdp
@@ -127,7 +128,7 @@ def check(
             problems.add("feature", data.source, ORDERS_ALONE)
         _check_inputs(data, problems, max_pixels, workers, shown)
         _check_labels(data, problems)
-        if labels is None and kind in ("table", "images", "texts"):
+        if labels is None and kind in ("table", "images", "texts", "parts"):
             check_slips(data, problems)
         _check_splits(data, problems)
     said = set(map(str, problems))
@@ -158,6 +159,11 @@ def _read(
     if kind == "xmlc":
         return ranked_xmlc(root, problems, labels=labels, layout=layout)
     settings: dict[str, Any] = {"labels": labels, "grading": grading, "layout": layout}
+    if kind == "parts":  # whose bad rows are raised with their file
+        grades: dict[str, Any] = {"threshold": grading.threshold, "tolerance": grading.tolerance}
+        found = find_data(root, labels=labels, layout=layout, **grades)
+        assert isinstance(found, RankedData)
+        return found
     if kind == "texts":
         return assemble_texts(root, problems, **settings)
     if kind == "images":
