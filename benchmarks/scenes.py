@@ -151,11 +151,7 @@ def page(models: dict[str, Any]) -> str:
                 for label, row in labels.items()
             ),
             "",
-            ". ".join(
-                f"{one} above {other}: {sum(row[one] > row[other] for row in labels.values())} of {len(labels)}"
-                for one, other in COMPARED
-            )
-            + ".",
+            "; ".join(f"{one} above {other}: {wins(labels, one, other)}" for one, other in COMPARED) + ".",
         ]
     return "\n".join([*lines, ""])
 

@@ -127,6 +127,56 @@ def test_equal_means_and_many_ties_are_one_knot():
     assert found.values([-1.0, 0.0, 1.0]) == pytest.approx([-(0.5**0.5), 0.0, 0.5**0.5])
 
 
+DEGENERATE = {
+    "one label": (RNG.normal(size=(300, 1)), np.exp(RNG.normal(size=(300, 1)))),
+    "two instances": (RNG.normal(size=(2, 5)), np.exp(RNG.normal(size=(2, 5)))),
+    "all irrelevant": (-np.exp(RNG.normal(size=(300, 4))), np.exp(RNG.normal(size=(300, 4)))),
+    "one mean": (np.full((300, 4), 0.7), np.exp(RNG.normal(size=(300, 4)))),
+    "all zero": (np.zeros((300, 4)), np.ones((300, 4))),
+    "huge means": (1e30 * RNG.normal(size=(300, 4)), np.ones((300, 4))),
+    "tiny sigmas": (RNG.normal(size=(300, 4)), np.full((300, 4), 1e-200)),
+    "sigmas of all sizes": (RNG.normal(size=(300, 4)), np.exp(60 * RNG.normal(size=(300, 4)))),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_degenerate_predictions_give_a_scale(case):
+    mu, sigma = DEGENERATE[case]
+    found = fit_scale(reading(mu, sigma))
+    means = np.array([-np.inf, -1e300, -1e9, -3.0, -0.1, 0.0, 0.1, 3.0, 1e9, 1e300, np.inf])
+    values = found.values(means)
+    assert values[5] == 0.0
+    assert (np.diff(values[4:7]) > 0).all()
+    assert (np.diff(values[1:-1]) >= 0).all()
+    assert values[0] == -np.inf
+    assert values[-1] == np.inf
+    if case == "one label":  # the canonical sigma of a single label is 1
+        np.testing.assert_allclose(values[1:-1], means[1:-1] / np.sqrt(2))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_predictions_that_are_no_numbers_are_refused(bad):
+    mu, sigma = RNG.normal(size=(30, 3)), np.ones((30, 3))
+    for place in (mu, sigma):
+        before, place[4, 1] = place[4, 1], bad
+        with pytest.raises(DataError, match=rf"is {bad} at \[4, 1\]"):
+            fit_scale(reading(mu, sigma))
+        place[4, 1] = before
+    assert np.isnan(JndScale([0.0], [0.0]).values([np.nan])).all()
+
+
+def test_no_truth_is_needed_and_none_is_used():
+    """Validation orders that say the opposite change the temperatures, not the shape of the scale."""
+    x = RNG.normal(size=(300, 4)).astype(np.float32)
+    right = np.where(x > 0, x.argsort(1).argsort(1) + 1, 0)
+    recipe = Recipe(backbone="mlp", epochs=2, select="last", calibrate=False)
+    found = [
+        fit(recipe, Arrays(x, right), Arrays(x, ranks), labels=LABELS).model.jnd
+        for ranks in (right, right[::-1].copy())
+    ]
+    assert found[0] == found[1]
+
+
 def test_deviations_follow_the_delta_method():
     scale = JndScale([-2.0, 0.0, 3.0], [-1.0, 0.0, 1.5])
     mu, sigma = np.array([-3.0, -1.0, 0.5, 2.0, 9.0]), np.array([1.0, 2.0, 0.1, 0.5, 3.0])

@@ -113,7 +113,9 @@ def _upwards(mu: FloatArray, knots: FloatArray, logs: FloatArray) -> FloatArray:
     before = np.concatenate([[0.0], np.cumsum(_piece(levels, steps, widths)[:-1])])
     place = np.searchsorted(starts, mu, side="right") - 1
     inside = mu - starts[place]
-    found: FloatArray = before[place] + _piece(levels[place], steps[place] * inside / widths[place], inside)
+    # No step beyond the ends, however far: also for an infinite mean.
+    step = np.where(steps[place] == 0.0, 0.0, steps[place] * np.minimum(inside / widths[place], 1.0))
+    found: FloatArray = before[place] + _piece(levels[place], step, inside)
     return found
 
 
