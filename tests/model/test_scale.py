@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from gaussianmlr.training.fit import fit
 
 RNG = np.random.default_rng(0)
 LABELS = ("a", "b", "c", "d")
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def reading(mu, sigma):
@@ -255,6 +257,29 @@ def test_a_model_keeps_its_scale(trained):
     without = fit(Recipe(backbone="mlp", epochs=1, jnd=False), data, data, labels=LABELS).model
     assert without.jnd is None
     assert without.predict(x).scale == "canonical"
+
+
+def test_models_of_before_the_scale_have_none():
+    old = load(SUPPORT / "before_rooms" / "run" / "model")  # made by commit e4e2d02
+    found = old.predict(RNG.normal(size=(5, 4)).astype(np.float32))
+    assert old.jnd is None
+    assert found.scale == "canonical"
+    np.testing.assert_allclose(found.significance, in_gauge(found.raw.mu, found.raw.sigma)[0], rtol=1e-6)
+    with pytest.raises(DataError, match="by an older version; 'canonical' and 'raw' are there"):
+        found.rescaled("jnd")
+
+
+@pytest.mark.parametrize("method", ["crpc", "lsep", "ranknet", "zlpr", "pl", "br"])
+def test_methods_without_sigma_say_so(trained, method):
+    _, _, data, x = trained
+    model = fit(Recipe(method=method, backbone="mlp", epochs=1), data, data, labels=LABELS).model
+    assert model.jnd is None
+    found = model.predict(x[:3])
+    assert found.scale is None
+    assert "scale" not in found.to_dict()
+    for scale in ("jnd", "canonical", "raw"):
+        with pytest.raises(DataError, match=f"the method '{method}' has no sigma"):
+            found.rescaled(scale)
 
 
 def test_temperatures_do_not_bend_the_scale(trained):
