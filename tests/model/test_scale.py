@@ -17,7 +17,9 @@ from gaussianmlr import load
 from gaussianmlr.data.loading import Arrays
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods.base import Reading
-from gaussianmlr.model import Recipe
+from gaussianmlr.model import Model, Recipe, build
+from gaussianmlr.model.calibration import Calibration
+from gaussianmlr.model.model import join
 from gaussianmlr.model.prediction import Prediction, Significances
 from gaussianmlr.model.scale import JndScale, fit_scale, mean_scale
 from gaussianmlr.training.fit import fit
@@ -192,6 +194,27 @@ def test_scales_of_members_are_averaged():
     both = mean_scale([one, other])
     assert np.log(both.typical_sigma(2.0)) == pytest.approx((1.0 + 2.0) / 2)
     assert mean_scale([one]) == one
+
+
+def test_members_with_other_temperatures_are_averaged_in_common_units():
+    """A temperature T divides canonical means by T: one scale, seen by two members and by their mean."""
+    inputs, bent = {"kind": "table", "channels": 2}, JndScale([-2.0, 0.0, 3.0], [-1.0, 0.2, 1.0])
+    recipe = Recipe(backbone="mlp")
+    members = [
+        Model(
+            *build(recipe, 4, inputs),
+            LABELS,
+            recipe,
+            inputs,
+            calibration=Calibration(1.0, pairs),
+            jnd=bent.stretched(1.0 / pairs),
+        )
+        for pairs in (0.7, 2.8)
+    ]
+    both = join(members)
+    assert both.calibration.pairs == pytest.approx(1.4)
+    means = np.array([-9.0, -1.0, 0.0, 0.3, 1.0, 4.0])
+    np.testing.assert_allclose(both.jnd.typical_sigma(means / 1.4), bent.typical_sigma(means))
 
 
 @pytest.mark.parametrize(

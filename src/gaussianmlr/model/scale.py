@@ -168,7 +168,7 @@ def fit_scale(reading: Reading) -> JndScale | None:
     order = np.argsort(flat_mu, kind="stable")
     bins = np.array_split(order, max(1, min(BINS, len(order) // FEWEST)))
     knots = np.array([np.median(flat_mu[one]) for one in bins])
-    kept = np.concatenate([[True], np.diff(knots) > 1e-9 * max(1.0, float(np.ptp(knots)))])
+    kept = _apart(knots)
     bins = [one for one, good in zip(bins, kept) if good]
     # Beyond these ends the scale is straight.
     groups = range(min(GROUPS, len(mu)))
@@ -179,6 +179,11 @@ def fit_scale(reading: Reading) -> JndScale | None:
     reach = float((bend**2).sum())
     share = max(0.0, 1.0 - noise / reach) if reach > 0 else 0.0
     return JndScale(tuple(knots[kept]), tuple(np.clip(whole.mean() + share * bend, -LARGEST, LARGEST)))
+
+
+def _apart(knots: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which of these increasing numbers differ from the one before by more than rounding."""
+    return np.concatenate([[True], np.diff(knots) > 1e-9 * max(1.0, float(np.ptp(knots)))])
 
 
 def _medians(
@@ -206,6 +211,7 @@ def mean_scale(scales: Sequence[JndScale]) -> JndScale:
     (1.0, 1.0)
     """
     knots = np.unique(np.concatenate([one.knots for one in scales]))
+    knots = knots[_apart(knots)]
     if len(knots) > MOST_KNOTS:
         knots = knots[np.linspace(0, len(knots) - 1, MOST_KNOTS).round().astype(int)]
     logs = np.mean([np.interp(knots, one.knots, one.log_sigma) for one in scales], axis=0)
