@@ -46,6 +46,8 @@ RANKERS: dict[str, Any] = {
     "trees, learned": GaussianMLR(model="trees", ties="learned", **ONE),
     "ranknet": MultiLabelRanker("ranknet", **ONE),
     "ranknet, Rao-Kupper": MultiLabelRanker("ranknet", method_settings={"ties": "learned"}, **ONE),
+    "zlpr": MultiLabelRanker("zlpr", **ONE),
+    "zlpr, Rao-Kupper": MultiLabelRanker("zlpr", method_settings={"ties": "learned"}, **ONE),
     "pl, Breslow": MultiLabelRanker("pl", **ONE),
     "pl, exact ties": MultiLabelRanker("pl", method_settings={"ties": "exact"}, **ONE),
 }

@@ -79,6 +79,59 @@ def test_ranknet_with_ties():
     assert np.allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
+def odds_against(scores, ranks, tau, weights, order):
+    """ZLPR of one instance: log(1 + sum of the odds against every comparison), by probabilities."""
+    total = 1.0
+    known = [label for label in range(len(ranks)) if ranks[label] >= 0]
+    for u in known:
+        total += weights[u] * (1 / cdf(scores[u] if ranks[u] > 0 else -scores[u], "logistic") - 1)
+    for u, v in itertools.permutations(known, 2):
+        share = weights[u] * weights[v] * (order if ranks[v] > 0 else 1.0)
+        difference, threshold = scores[u] - scores[v], 0.5 * (tau[u] + tau[v])
+        if ranks[u] > ranks[v]:
+            margin = difference - (threshold if ranks[v] > 0 else 0.0)
+            total += share * (1 / cdf(margin, "logistic") - 1)
+        elif ranks[u] == ranks[v] > 0 and u < v:
+            tie = cdf(threshold - difference, "logistic") - cdf(-threshold - difference, "logistic")
+            total += share * (1 / tie - 1)
+    return math.log(total)
+
+
+@pytest.mark.parametrize("thresholds", ["model", "label"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_zlpr_with_ties(thresholds, weighted):
+    scores, _, ranks, rng = drawn(6)
+    tau = rng.random({"model": (), "label": 6}[thresholds]) + 0.1
+    weights, order = (rng.random(6), 2.5) if weighted else (np.ones(6), 1.0)
+    found = losses.zlpr(
+        torch.from_numpy(scores),
+        torch.from_numpy(ranks),
+        tau=torch.as_tensor(tau),
+        reduction="none",
+        weights=losses.Weights(torch.from_numpy(weights), order) if weighted else None,
+    )
+    each = np.broadcast_to(tau, scores.shape)
+    wanted = [odds_against(*row, weights, order) for row in zip(scores, ranks, each)]
+    assert np.allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_zlpr_without_a_threshold_is_zlpr_to_the_bit():
+    scores, _, ranks, _ = drawn(7)
+    scores, ranks = torch.from_numpy(scores).float(), torch.from_numpy(ranks)
+    for tau in (None, 0.0, torch.zeros(6)):
+        assert torch.equal(losses.zlpr(scores, ranks, tau=tau), losses.zlpr(scores, ranks))
+    weak = losses.zlpr(scores, ranks, supervision="weak", tau=0.5)
+    assert torch.equal(weak, losses.zlpr(scores, ranks, supervision="weak"))
+
+
+def test_far_apart_ties_of_zlpr_keep_finite_gradients():
+    scores = torch.tensor([[1e4, -1e4, 5.0]], requires_grad=True)
+    tau = torch.tensor(1e-6, requires_grad=True)
+    loss = losses.zlpr(scores, torch.tensor([[1, 1, 1]]), tau=tau)
+    assert loss.item() == pytest.approx(2e4 + 13, abs=2)
+    assert all(part.isfinite().all() for part in torch.autograd.grad(loss, (scores, tau)))
+
+
 @pytest.mark.parametrize("balance", BALANCES)
 def test_gradients(balance):
     mu, logvar, ranks, rng = drawn(2, rows=5, labels=4)
@@ -103,6 +156,12 @@ def test_gradients(balance):
 
     assert torch.autograd.gradcheck(logistic, inputs[::2])
     assert torch.autograd.gradgradcheck(logistic, inputs[::2])
+
+    def summed(mu, tau):
+        return losses.zlpr(mu, torch.from_numpy(ranks), tau=tau)
+
+    assert torch.autograd.gradcheck(summed, inputs[::2])
+    assert torch.autograd.gradgradcheck(summed, inputs[::2])
 
 
 @pytest.mark.parametrize("balance", BALANCES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +17,16 @@ from gaussianmlr import load
 from gaussianmlr.data.loading import Arrays
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods.base import Reading
-from gaussianmlr.model import Recipe
+from gaussianmlr.model import Model, Recipe, build
+from gaussianmlr.model.calibration import Calibration
+from gaussianmlr.model.model import join
 from gaussianmlr.model.prediction import Prediction, Significances
 from gaussianmlr.model.scale import JndScale, fit_scale, mean_scale
 from gaussianmlr.training.fit import fit
 
 RNG = np.random.default_rng(0)
 LABELS = ("a", "b", "c", "d")
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def reading(mu, sigma):
@@ -127,6 +131,56 @@ def test_equal_means_and_many_ties_are_one_knot():
     assert found.values([-1.0, 0.0, 1.0]) == pytest.approx([-(0.5**0.5), 0.0, 0.5**0.5])
 
 
+DEGENERATE = {
+    "one label": (RNG.normal(size=(300, 1)), np.exp(RNG.normal(size=(300, 1)))),
+    "two instances": (RNG.normal(size=(2, 5)), np.exp(RNG.normal(size=(2, 5)))),
+    "all irrelevant": (-np.exp(RNG.normal(size=(300, 4))), np.exp(RNG.normal(size=(300, 4)))),
+    "one mean": (np.full((300, 4), 0.7), np.exp(RNG.normal(size=(300, 4)))),
+    "all zero": (np.zeros((300, 4)), np.ones((300, 4))),
+    "huge means": (1e30 * RNG.normal(size=(300, 4)), np.ones((300, 4))),
+    "tiny sigmas": (RNG.normal(size=(300, 4)), np.full((300, 4), 1e-200)),
+    "sigmas of all sizes": (RNG.normal(size=(300, 4)), np.exp(60 * RNG.normal(size=(300, 4)))),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+def test_degenerate_predictions_give_a_scale(case):
+    mu, sigma = DEGENERATE[case]
+    found = fit_scale(reading(mu, sigma))
+    means = np.array([-np.inf, -1e300, -1e9, -3.0, -0.1, 0.0, 0.1, 3.0, 1e9, 1e300, np.inf])
+    values = found.values(means)
+    assert values[5] == 0.0
+    assert (np.diff(values[4:7]) > 0).all()
+    assert (np.diff(values[1:-1]) >= 0).all()
+    assert values[0] == -np.inf
+    assert values[-1] == np.inf
+    if case == "one label":  # the canonical sigma of a single label is 1
+        np.testing.assert_allclose(values[1:-1], means[1:-1] / np.sqrt(2))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_predictions_that_are_no_numbers_are_refused(bad):
+    mu, sigma = RNG.normal(size=(30, 3)), np.ones((30, 3))
+    for place in (mu, sigma):
+        before, place[4, 1] = place[4, 1], bad
+        with pytest.raises(DataError, match=rf"is {bad} at \[4, 1\]"):
+            fit_scale(reading(mu, sigma))
+        place[4, 1] = before
+    assert np.isnan(JndScale([0.0], [0.0]).values([np.nan])).all()
+
+
+def test_no_truth_is_needed_and_none_is_used():
+    """Validation orders that say the opposite change the temperatures, not the shape of the scale."""
+    x = RNG.normal(size=(300, 4)).astype(np.float32)
+    right = np.where(x > 0, x.argsort(1).argsort(1) + 1, 0)
+    recipe = Recipe(backbone="mlp", epochs=2, select="last", calibrate=False)
+    found = [
+        fit(recipe, Arrays(x, right), Arrays(x, ranks), labels=LABELS).model.jnd
+        for ranks in (right, right[::-1].copy())
+    ]
+    assert found[0] == found[1]
+
+
 def test_deviations_follow_the_delta_method():
     scale = JndScale([-2.0, 0.0, 3.0], [-1.0, 0.0, 1.5])
     mu, sigma = np.array([-3.0, -1.0, 0.5, 2.0, 9.0]), np.array([1.0, 2.0, 0.1, 0.5, 3.0])
@@ -140,6 +194,27 @@ def test_scales_of_members_are_averaged():
     both = mean_scale([one, other])
     assert np.log(both.typical_sigma(2.0)) == pytest.approx((1.0 + 2.0) / 2)
     assert mean_scale([one]) == one
+
+
+def test_members_with_other_temperatures_are_averaged_in_common_units():
+    """A temperature T divides canonical means by T: one scale, seen by two members and by their mean."""
+    inputs, bent = {"kind": "table", "channels": 2}, JndScale([-2.0, 0.0, 3.0], [-1.0, 0.2, 1.0])
+    recipe = Recipe(backbone="mlp")
+    members = [
+        Model(
+            *build(recipe, 4, inputs),
+            LABELS,
+            recipe,
+            inputs,
+            calibration=Calibration(1.0, pairs),
+            jnd=bent.stretched(1.0 / pairs),
+        )
+        for pairs in (0.7, 2.8)
+    ]
+    both = join(members)
+    assert both.calibration.pairs == pytest.approx(1.4)
+    means = np.array([-9.0, -1.0, 0.0, 0.3, 1.0, 4.0])
+    np.testing.assert_allclose(both.jnd.typical_sigma(means / 1.4), bent.typical_sigma(means))
 
 
 @pytest.mark.parametrize(
@@ -205,6 +280,29 @@ def test_a_model_keeps_its_scale(trained):
     without = fit(Recipe(backbone="mlp", epochs=1, jnd=False), data, data, labels=LABELS).model
     assert without.jnd is None
     assert without.predict(x).scale == "canonical"
+
+
+def test_models_of_before_the_scale_have_none():
+    old = load(SUPPORT / "before_rooms" / "run" / "model")  # made by commit e4e2d02
+    found = old.predict(RNG.normal(size=(5, 4)).astype(np.float32))
+    assert old.jnd is None
+    assert found.scale == "canonical"
+    np.testing.assert_allclose(found.significance, in_gauge(found.raw.mu, found.raw.sigma)[0], rtol=1e-6)
+    with pytest.raises(DataError, match="by an older version; 'canonical' and 'raw' are there"):
+        found.rescaled("jnd")
+
+
+@pytest.mark.parametrize("method", ["crpc", "lsep", "ranknet", "zlpr", "pl", "br"])
+def test_methods_without_sigma_say_so(trained, method):
+    _, _, data, x = trained
+    model = fit(Recipe(method=method, backbone="mlp", epochs=1), data, data, labels=LABELS).model
+    assert model.jnd is None
+    found = model.predict(x[:3])
+    assert found.scale is None
+    assert "scale" not in found.to_dict()
+    for scale in ("jnd", "canonical", "raw"):
+        with pytest.raises(DataError, match=f"the method '{method}' has no sigma"):
+            found.rescaled(scale)
 
 
 def test_temperatures_do_not_bend_the_scale(trained):

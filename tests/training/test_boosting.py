@@ -83,6 +83,48 @@ def test_stopped_after_any_round_they_resume_bit_for_bit(tmp_path, settings, val
     assert once.trees.files[0] != whole
 
 
+@pytest.mark.parametrize(("thresholds", "validation"), [("model", True), ("label", False)])
+def test_with_ties_they_resume_bit_for_bit(tmp_path, thresholds, validation):
+    """Their thresholds depend on the means of a round, so a stopped run has nothing else to keep."""
+    settings = {"gauge": "canonical", "ties": "learned", "thresholds": thresholds}
+    recipe = RECIPE.replace(
+        method_settings=settings, trees={"rounds": 14 if validation else 112, "rate": 0.2}
+    )
+    rows, held = (Arrays(one.inputs, (one.ranks + 1) // 2) for one in (make_rows(300), make_rows(80, 1)))
+
+    def train(name, watcher=None):
+        run = RunFolder(tmp_path / name, recipe, {"labels": list(LABELS), "fingerprint": "rows"})
+        return fit_trees(
+            recipe,
+            rows,
+            held if validation else None,
+            labels=LABELS,
+            inputs=INPUTS,
+            watcher=watcher,
+            folder=run,
+        )
+
+    whole = train("whole")
+    assert len(whole.trees.tau) == (1 if thresholds == "model" else 3)
+    for after in (1, 2, 5, 11):
+        with pytest.raises(KeyboardInterrupt):
+            train("stopped", Stop(after))
+    for again in (train("stopped"), train("stopped")):  # resumed, and kept
+        assert again.trees.files[0] == whole.trees.files[0]
+        assert torch.equal(again.trees.tau, whole.trees.tau)
+        assert again.calibration == whole.calibration
+        assert again.predict(held.inputs) == whole.predict(held.inputs)
+    untied = fit_trees(
+        recipe.replace(method_settings=settings | {"ties": "none"}),
+        rows,
+        held if validation else None,
+        labels=LABELS,
+        inputs=INPUTS,
+        folder=RunFolder(tmp_path / "untied", recipe, {"labels": list(LABELS), "fingerprint": "rows"}),
+    )
+    assert untied.trees.files[0] != whole.trees.files[0]  # the threshold takes part in every round
+
+
 def test_rounds_draw_rows_and_columns_differently(tmp_path):
     """With full steps and one tree per round, equal draws would split on equal columns."""
     forest = read_ubjson(trees_of(tmp_path, RECIPE.replace(trees={"rounds": 40, "depth": 1, "patience": 40})))

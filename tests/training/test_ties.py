@@ -178,12 +178,17 @@ def test_estimators(model, tmp_path):
     )
 
 
-def test_estimator_of_rivals():
+@pytest.mark.parametrize("name", ["ranknet", "zlpr"])
+def test_estimators_of_rivals(name):
     x, ranks = graded(300, 0)
-    settings = {"ties": "learned"}
     options = {"epochs": 40, "n_members": 1, "rate": 5e-3, "dropout": 0.0, "random_state": 0}
-    ranker = MultiLabelRanker("ranknet", method_settings=settings, **options)
+    settings = {"ties": "learned", "supervision": "strong"}
+    ranker = MultiLabelRanker(name, method_settings=settings, **options)
     found = ranker.fit(x, ranks).predict_full(x)
     assert metrics.tie_f1(found.ranks, ranks) > 0.4
+
+
+def test_estimator_of_exact_ties():
+    x, ranks = graded(300, 0)
     exact = MultiLabelRanker("pl", method_settings={"ties": "exact"}, epochs=5, n_members=1, random_state=0)
     assert metrics.kendall_tau_b(exact.fit(x, ranks).decision_function(x), ranks) > 0.5

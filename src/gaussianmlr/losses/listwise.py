@@ -16,9 +16,11 @@ from gaussianmlr.losses.common import (
     log_probability_of_relevance,
     mean_over_known,
     reduce,
+    supervised,
+    thresholds,
     with_virtual_label,
 )
-from gaussianmlr.losses.pairs import log_sum_exp_pairs, sums_below
+from gaussianmlr.losses.pairs import log_sum_exp_pairs, pair_exponents, sums_below, tie_exponents
 from gaussianmlr.losses.weighting import NOWHERE, Weights
 
 LARGEST_BUCKET = 8  # tied labels whose orders are summed: the cost doubles with each
@@ -116,6 +118,7 @@ def zlpr(
     supervision: Supervision = "strong",
     reduction: Reduction = "mean",
     weights: Weights | None = None,
+    tau: Tensor | float | None = None,
 ) -> Tensor:
     r"""LSEP with a zero label, one stage; its weak form is the zero-bounded loss ZLPR.
 
@@ -126,9 +129,16 @@ def zlpr(
     Under weak supervision this factors into
     :math:`\log(1+\sum_P e^{-s_u}) + \log(1+\sum_Q e^{s_v})`.
 
+    The summands are the odds against each comparison under the logistic model. With a threshold `tau` as in
+    `gmlr` they are those of the model of Rao and Kupper: :math:`e^{s_v-s_u+\tau}` for two relevant labels
+    u above v, and for two that tie
+
+    .. math:: \frac{2 + e^{\tau+s_u-s_v} + e^{\tau+s_v-s_u}}{e^{2\tau}-1}.
+
     References
     ----------
     Su, Zhu, Pan, "ZLPR: a novel loss for multi-label classification", 2022.
+    Rao, Kupper, "Ties in paired-comparison experiments: a generalization of the Bradley-Terry model", 1967.
 
     Examples
     --------
@@ -138,7 +148,16 @@ def zlpr(
     """
     scores, ranks = checked(scores, ranks, supervision)
     logs = None if weights is None else weights.logs(scores, ranks, virtual=True)
-    return reduce(log_sum_exp_pairs(*with_virtual_label(scores, ranks), logs), reduction)
+    tau = thresholds(tau, scores, supervision)
+    if tau is None:
+        return reduce(log_sum_exp_pairs(*with_virtual_label(scores, ranks), logs), reduction)
+    relevance = pair_exponents(*with_virtual_label(scores, supervised(ranks, "weak")), logs)
+    half = 0.5 * tau
+    margins = (half, half) if logs is None else (logs[0][:-1] + half, logs[1][:, :-1] + half)
+    order = pair_exponents(scores, ranks.masked_fill(ranks == 0, -1), margins)
+    ties = tie_exponents(scores, ranks, tau, weights)
+    zero = scores.new_zeros(len(scores), 1)
+    return reduce(torch.cat([zero, relevance, order, ties], -1).logsumexp(-1), reduction)
 
 
 def binary_relevance(

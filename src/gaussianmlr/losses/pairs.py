@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from gaussianmlr.normal import log_cdf
 from gaussianmlr.normal.tails import log_cdf_and_slope
 from gaussianmlr.normal.ties import log_p_tie, log_p_tie_logistic
 
+_LOG_2 = math.log(2.0)
 BLOCK = 1 << 17  # elements per block: fits in the cache and keeps the cores busy
 
 
@@ -250,7 +252,32 @@ def sums_below(
 
 def log_sum_exp_pairs(scores: Tensor, ranks: Tensor, logs: tuple[Tensor, Tensor] | None = None) -> Tensor:
     """log(1 + sum over pairs of exp(lower - upper)) of each instance; `logs` as `Weights.logs` gives them."""
+    return torch.nn.functional.pad(pair_exponents(scores, ranks, logs), (1, 0), value=0.0).logsumexp(-1)
+
+
+def pair_exponents(scores: Tensor, ranks: Tensor, logs: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """For each upper label [N, K]: log of the sum of exp(lower - upper) over its pairs."""
     upper, lower = (scores, None) if logs is None else (scores - logs[0], scores + logs[1])
     ascending, sorted_ranks, below, _ = sums_below(upper, ranks, with_ties=False, lower=lower)
-    exponents = (below - ascending).masked_fill(sorted_ranks <= 0, NOWHERE)
-    return torch.nn.functional.pad(exponents, (1, 0), value=0.0).logsumexp(-1)
+    return (below - ascending).masked_fill(sorted_ranks <= 0, NOWHERE)
+
+
+def tie_exponents(scores: Tensor, ranks: Tensor, tau: Tensor, weights: Weights | None) -> Tensor:
+    r"""Log-odds against each tie of relevant labels, [N, most ties of an instance].
+
+    With the threshold h of a pair and d the difference of its scores, the odds against a tie in the model of
+    Rao and Kupper are :math:`(2 + e^{h+d} + e^{h-d}) / (e^{2h} - 1)`.
+    """
+    n, u = (ranks > 0).nonzero(as_tuple=True)
+    row, v = _tied(ranks, n, u)
+    n, u = n[row], u[row]
+    difference, threshold = scores[n, u] - scores[n, v], 0.5 * (tau[n, u] + tau[n, v])
+    parts = [torch.full_like(difference, _LOG_2), threshold + difference, threshold - difference]
+    odds = torch.stack(parts).logsumexp(0) - 2.0 * threshold - torch.log(-torch.expm1(-2.0 * threshold))
+    if weights is not None:
+        above, below = weights.logs(scores, ranks, virtual=False)
+        odds = odds + above[u] + below[n, v]
+    counts = torch.bincount(n, minlength=len(ranks))
+    place = torch.arange(len(n), device=n.device) - (counts.cumsum(0) - counts)[n]
+    most = int(counts.max()) if len(counts) else 0
+    return scores.new_full((len(ranks), most), NOWHERE).index_put((n, place), odds)

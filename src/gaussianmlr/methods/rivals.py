@@ -48,31 +48,12 @@ class _OneScore(Method):
         return Reading.of_scores(outputs["score"])
 
 
-@register
 @dataclass(frozen=True)
-class RankNet(_OneScore):
-    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`.
-
-    Parameters
-    ----------
-    supervision : {"strong", "weak"}
-        Whether the order among relevant labels is used.
-    ties : {"none", "learned", "auto"}
-        ``"learned"`` learns the threshold of ties of Rao and Kupper; otherwise as for `Gmlr`.
-    thresholds : {"model", "label"}
-        One threshold, or one per label.
-
-    Examples
-    --------
-    >>> import torch
-    >>> RankNet().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
-    tensor(0.6910)
-    """
+class _WithTies(_OneScore):
+    """A score per label and, on demand, thresholds of ties in the model of Rao and Kupper."""
 
     ties: Ties = "none"
     thresholds: Thresholds = "model"
-    name: ClassVar[str] = "ranknet"
-    objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.ranknet)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,8 +75,42 @@ class RankNet(_OneScore):
 
 @register
 @dataclass(frozen=True)
-class Zlpr(_OneScore):
+class RankNet(_WithTies):
+    """RankNet with a zero label: GaussianMLR without the variance; loss `losses.ranknet`.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    ties : {"none", "learned", "auto"}
+        ``"learned"`` learns the threshold of ties of Rao and Kupper; otherwise as for `Gmlr`.
+    thresholds : {"model", "label"}
+        One threshold, or one per label.
+
+    Examples
+    --------
+    >>> import torch
+    >>> RankNet().loss({"score": torch.tensor([[1.0, 0.0, -1.0]])}, torch.tensor([[2, 1, 0]]))
+    tensor(0.6910)
+    """
+
+    name: ClassVar[str] = "ranknet"
+    objective: ClassVar[Callable[..., Tensor]] = staticmethod(losses.ranknet)
+
+
+@register
+@dataclass(frozen=True)
+class Zlpr(_WithTies):
     """LSEP with a zero label in one stage, weak: ZLPR; loss `losses.zlpr`.
+
+    Parameters
+    ----------
+    supervision : {"strong", "weak"}
+        Whether the order among relevant labels is used.
+    ties : {"none", "learned", "auto"}
+        ``"learned"`` learns the threshold of ties of Rao and Kupper; otherwise as for `Gmlr`.
+    thresholds : {"model", "label"}
+        One threshold, or one per label.
 
     Examples
     --------

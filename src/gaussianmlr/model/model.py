@@ -377,7 +377,11 @@ def join(models: Sequence[Model]) -> Model:
             math.prod(getattr(one, name) for one in known) ** (1 / len(known)) for name in ("pairs", "ties")
         )
         calibration = Calibration(relevance, pairs, ties)
-    scales = [model.jnd for model in models if model.jnd is not None]
+    # A scale is in units of its model's temperature, which members do not share.
+    scales = [one for model in models if (one := model.scale(calibrated=False)) is not None]
+    jnd = mean_scale(scales) if len(scales) == len(models) else None
+    if jnd is not None and calibration is not None:
+        jnd = jnd.stretched(1.0 / calibration.pairs)
     return Model(
         put_together([one for model in models for one in members_of(model.network)]),
         first.method,
@@ -386,5 +390,5 @@ def join(models: Sequence[Model]) -> Model:
         first.inputs,
         {**about, "images": images, "seconds": seconds},
         calibration,
-        mean_scale(scales) if len(scales) == len(models) else None,
+        jnd,
     )

@@ -113,7 +113,9 @@ def _upwards(mu: FloatArray, knots: FloatArray, logs: FloatArray) -> FloatArray:
     before = np.concatenate([[0.0], np.cumsum(_piece(levels, steps, widths)[:-1])])
     place = np.searchsorted(starts, mu, side="right") - 1
     inside = mu - starts[place]
-    found: FloatArray = before[place] + _piece(levels[place], steps[place] * inside / widths[place], inside)
+    # No step beyond the ends, however far: also for an infinite mean.
+    step = np.where(steps[place] == 0.0, 0.0, steps[place] * np.minimum(inside / widths[place], 1.0))
+    found: FloatArray = before[place] + _piece(levels[place], step, inside)
     return found
 
 
@@ -166,7 +168,7 @@ def fit_scale(reading: Reading) -> JndScale | None:
     order = np.argsort(flat_mu, kind="stable")
     bins = np.array_split(order, max(1, min(BINS, len(order) // FEWEST)))
     knots = np.array([np.median(flat_mu[one]) for one in bins])
-    kept = np.concatenate([[True], np.diff(knots) > 1e-9 * max(1.0, float(np.ptp(knots)))])
+    kept = _apart(knots)
     bins = [one for one, good in zip(bins, kept) if good]
     # Beyond these ends the scale is straight.
     groups = range(min(GROUPS, len(mu)))
@@ -177,6 +179,11 @@ def fit_scale(reading: Reading) -> JndScale | None:
     reach = float((bend**2).sum())
     share = max(0.0, 1.0 - noise / reach) if reach > 0 else 0.0
     return JndScale(tuple(knots[kept]), tuple(np.clip(whole.mean() + share * bend, -LARGEST, LARGEST)))
+
+
+def _apart(knots: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which of these increasing numbers differ from the one before by more than rounding."""
+    return np.concatenate([[True], np.diff(knots) > 1e-9 * max(1.0, float(np.ptp(knots)))])
 
 
 def _medians(
@@ -204,6 +211,7 @@ def mean_scale(scales: Sequence[JndScale]) -> JndScale:
     (1.0, 1.0)
     """
     knots = np.unique(np.concatenate([one.knots for one in scales]))
+    knots = knots[_apart(knots)]
     if len(knots) > MOST_KNOTS:
         knots = knots[np.linspace(0, len(knots) - 1, MOST_KNOTS).round().astype(int)]
     logs = np.mean([np.interp(knots, one.knots, one.log_sigma) for one in scales], axis=0)
