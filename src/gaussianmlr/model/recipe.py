@@ -158,6 +158,17 @@ class Recipe:
         """All fields, ready for JSON."""
         return dataclasses.asdict(self)
 
+    def changes(self) -> dict[str, Any]:
+        """Fields that differ from their defaults, as the parameter `recipe` of the estimators takes them.
+
+        Examples
+        --------
+        >>> Recipe(backbone="mlp", epochs=3).changes()
+        {'backbone': 'mlp', 'epochs': 3}
+        """
+        defaults = Recipe().to_dict()
+        return {name: value for name, value in self.to_dict().items() if value != defaults[name]}
+
     def replace(self, **changes: Any) -> Recipe:
         """The recipe with some fields changed, checked as in `from_dict`.
 
