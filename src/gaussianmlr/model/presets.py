@@ -93,7 +93,7 @@ def preset(name: str, kind: Kind, *, method: str = "gmlr", supervision: str = "s
     ----------
     name : {"paper", "cpu", "smoke", "tuned"}
         The paper's exact settings (a GPU is wise); the fast ones; a run of seconds; or, for texts, an encoder
-        that is trained with the head, which takes a hundred times as long as a frozen one and is better.
+        that is trained with the head, which takes minutes more than a frozen one and is better.
     kind : {"canvas", "photo", "table", "text"}
         Ranked MNIST and the like; photographs; rows of numbers; rows with texts.
     method, supervision : str
