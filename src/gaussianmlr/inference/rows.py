@@ -125,6 +125,8 @@ def _rows(
             with open_text(path, held=False, encoding=encoding) as text:
                 yield from _json_lines(lines_of(text, source), columns, layout)
         else:
+            if suffix == ".txt" and plain is not None:
+                _refuse_lines(path, plain, layout)
             dialect = find_dialect(path, layout, SEPARATORS[suffix])
             notes += dialect.notes
             with open_table(path, dialect, held=False) as text:
@@ -155,6 +157,18 @@ def _standard_rows(
         yield from _cells(rows, name, columns, layout, [], lambda _: None)
     except UnicodeDecodeError as error:
         raise DataError(f"{name}: byte {error.start} is not UTF-8; pass --encoding") from None
+
+
+def _refuse_lines(path: Path, column: str, layout: Layout) -> None:
+    """Refuse a file of texts without a header: it may hold one text, or one per line."""
+    encoding, _ = find_encoding(path, layout)
+    with open_text(path, held=False, encoding=encoding) as text:
+        head = next((line for line in lines_of(text, str(path)) if line.strip()), "")
+    if not _is_header(head.removeprefix("\ufeff"), column, layout):
+        raise DataError(
+            f"{path}: expected a table with a column {column!r}, got {shorten(head.strip())}; for one text "
+            "per line pass '-' and the file as standard input, for one text per file its folder"
+        )
 
 
 def _is_header(line: str, column: str, layout: Layout) -> bool:

@@ -86,7 +86,9 @@ class Recipe:
     decay: float = _about(0.9, "Factor of the rate in the exponential schedule.")
     decay_every: int = _about(1, "Epochs between two decays.")
     clip: float | None = _about(1.0, "Maximum norm of the gradient; none for no clipping.")
-    average: float | None = _about(None, "Decay of a moving average of the weights, to be kept instead.")
+    average: float | None = _about(
+        None, "Decay of a moving average of the weights, to be kept instead; smaller in the first steps."
+    )
     select: Literal["tau_b", "loss", "last"] = _about(
         "tau_b", "How the best epoch is chosen on validation data."
     )
@@ -157,6 +159,17 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """All fields, ready for JSON."""
         return dataclasses.asdict(self)
+
+    def changes(self) -> dict[str, Any]:
+        """Fields that differ from their defaults, as the parameter `recipe` of the estimators takes them.
+
+        Examples
+        --------
+        >>> Recipe(backbone="mlp", epochs=3).changes()
+        {'backbone': 'mlp', 'epochs': 3}
+        """
+        defaults = Recipe().to_dict()
+        return {name: value for name, value in self.to_dict().items() if value != defaults[name]}
 
     def replace(self, **changes: Any) -> Recipe:
         """The recipe with some fields changed, checked as in `from_dict`.

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.losses import pair_indices
 from gaussianmlr.methods import Output
 from gaussianmlr.nn.backbones import Backbone
@@ -67,7 +67,8 @@ class LinearHead(Head):
     backbone : Backbone
         The backbone that computes the features.
     hidden : int
-        Units of the layer that all outputs share.
+        Units of the layer that all outputs share; 0 for no such layer, which suits a pretrained backbone that
+        is trained further.
     dropout : float
         Share of features and of hidden units dropped in training.
 
@@ -92,11 +93,13 @@ class LinearHead(Head):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(outputs, labels)
-        self.shared = nn.Sequential(
-            nn.Dropout(dropout), nn.Linear(backbone.features, hidden), nn.ReLU(), nn.Dropout(dropout)
-        )
+        if type(hidden) is not int or hidden < 0:
+            raise DataError(f"hidden is {shorten(hidden)}; expected a number of units, or 0 for no layer")
+        between = [nn.Linear(backbone.features, hidden), nn.ReLU(), nn.Dropout(dropout)] if hidden else []
+        self.shared = nn.Sequential(nn.Dropout(dropout), *between)
+        width = hidden or backbone.features
         self.layers = nn.ModuleDict(
-            {o.name: Fixed(o.size(labels)) if o.fixed else nn.Linear(hidden, o.size(labels)) for o in outputs}
+            {o.name: Fixed(o.size(labels)) if o.fixed else nn.Linear(width, o.size(labels)) for o in outputs}
         )
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:

@@ -16,7 +16,7 @@ from lightning.fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.signals import on_interrupt
@@ -31,7 +31,7 @@ from gaussianmlr.nn.backbones.texts import uncut
 from gaussianmlr.training.loggers import Logs
 from gaussianmlr.training.optimisers import make_optimiser
 from gaussianmlr.training.run_folder import RunFolder, Standing, worth
-from gaussianmlr.training.stage import StageParts, make_schedule, reduced, validate
+from gaussianmlr.training.stage import StageParts, make_schedule, moving_average, reduced, validate
 
 __all__ = ["Result", "train"]
 
@@ -210,7 +210,7 @@ class _Run:
         if self.recipe.average is not None:
             average = AveragedModel(
                 self.network,
-                multi_avg_fn=get_ema_multi_avg_fn(self.recipe.average),  # type: ignore[no-untyped-call]
+                multi_avg_fn=moving_average(self.recipe.average),
                 use_buffers=True,
             )
         wrapped, moved = self.fabric.setup(self.network, optimiser)

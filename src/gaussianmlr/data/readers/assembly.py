@@ -279,7 +279,11 @@ def _feature(cells: Any, name: str, notes: _Notes, kind: Kind | None) -> Read:
     try:
         found = read_named(cells, name, kind)
     except (DataError, TypeError) as error:
-        way = f"leave it out (--drop, drop=[...]), or read it as texts {as_category(name)}"
+        way = "leave it out (--drop, drop=[...])"
+        if isinstance(error, TypeError):  # a list, which is no category either
+            way += ", or join what a list holds into one text per row"
+        else:
+            way += f", or read it as texts {as_category(name)}"
         notes.problems.add("feature", f"column {name!r}", f"{error}; {way}")
         return Read(Column(), empty, np.zeros(0, dtype=np.intp), "")
     if found.free:

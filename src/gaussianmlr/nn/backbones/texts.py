@@ -22,7 +22,8 @@ from gaussianmlr.nn.backbones.transformers_models import load_transformer
 
 __all__ = ["Encoder", "Place", "Texts", "make_encoder", "uncut"]
 
-_AT_ONCE = 16  # texts that are padded to one length
+_AT_ONCE = 64  # texts that are padded to one length
+_AT_ONCE_ON_CPU = 8  # where padding costs more than many small steps
 
 
 class Encoder(Backbone):
@@ -48,9 +49,9 @@ class Encoder(Backbone):
             return self.encode(tokens).to(x.dtype)
         lengths = (tokens > 0).sum(1)
         order = lengths.argsort(descending=True, stable=True)
+        size = _AT_ONCE_ON_CPU if x.device.type == "cpu" else _AT_ONCE
         parts = [
-            self.encode(tokens[some, : max(1, int(lengths[some[0]]))])
-            for some in torch.split(order, _AT_ONCE)
+            self.encode(tokens[some, : max(1, int(lengths[some[0]]))]) for some in torch.split(order, size)
         ]
         found = torch.cat(parts) if parts else x.new_zeros(0, self.features)
         return found[order.argsort()].to(x.dtype)
