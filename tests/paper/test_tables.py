@@ -241,6 +241,29 @@ def test_the_readme_tells_what_cells_hold():
         assert rows["paper's best"][place] == f"{max(known):.2f}", dataset
 
 
+def test_the_page_of_significances_tells_what_cells_hold():
+    """Linearity along sequences; a star marks the shipped model, where the cell is from before the scale."""
+    cells = read_cells(ROOT / "results/cells")
+    rows = _table(
+        "docs/significance.md",
+        "| set | canonical mu | just noticeable differences | LSEP, raw f | CRPC, votes |",
+    )
+    assert len(rows) == 9
+    for name, *shown in rows:
+        found = {
+            method: cells[Cell(name.strip(" *"), method, "strong", "cpu")]["probes"]["adjusting"]
+            for method in ("gmlr", "lsep", "crpc")
+        }
+        known = [
+            found["gmlr"]["canonical"],
+            found["gmlr"].get("jnd"),
+            *(found[one]["raw"] for one in ("lsep", "crpc")),
+        ]
+        assert (known[1] is None) == name.endswith("*")
+        for one, number in zip(known, shown, strict=True):
+            assert one is None or number == f"{one['linearity']:.3f}", name
+
+
 def _scenes(cells, dataset):
     """Rows of the natural scenes by their titles."""
     table = "nsid-test" if dataset == "nsid-test" else "error-bars"
