@@ -246,7 +246,8 @@ def table(groups: dict[tuple[str, str, str], list[dict[str, Any]]]) -> list[str]
         def mean(name: str, rows: Any = rows) -> float:
             return float(np.mean([row[name] for row in rows]))
 
-        each = {name: np.mean([row["pearson"][name] for row in rows]) for name in rows[0]["pearson"]}
+        shared = set.intersection(*(set(row["pearson"]) for row in rows))
+        each = {name: np.mean([row["pearson"][name] for row in rows]) for name in shared}
         best = next(name for name in ("expected grade", "clipped", "scores") if name in each)
         percent = ("tau_b", "tau_b_with_any", "positives_tau", "hamming_loss", "f1")
         epochs = ", ".join(sorted({str(row.get("epochs", "-")) for row in rows}))
