@@ -121,6 +121,11 @@ class _Counted:
         self.close()
 
 
+def _line(error: BaseException) -> str:
+    """What an error says, in one short line."""
+    return " ".join(str(error).split())[:200]
+
+
 @contextmanager
 def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
     from openpyxl.reader.excel import ExcelReader
@@ -136,7 +141,7 @@ def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
         except Exception as error:  # a damaged file can make openpyxl raise anything
             if isinstance(found := error.__cause__ or error, DataError):  # openpyxl adds words of its own
                 raise found from None
-            raise DataError(f"{path}: cannot be read as Excel: {str(error).strip()[:200]}") from None
+            raise DataError(f"{path}: cannot be read as Excel: {_line(found)}") from None
         try:
             yield book
         finally:
@@ -175,7 +180,7 @@ def _rows(path: Path, sheet: Any) -> Iterator[Sequence[Any]]:
         except DataError:
             raise
         except Exception as error:  # a damaged file can make openpyxl raise anything
-            raise DataError(f"{path}: cannot be read as Excel: {str(error).strip()[:200]}") from None
+            raise DataError(f"{path}: cannot be read as Excel: {_line(error)}") from None
         left -= len(row)
         if number > _ROWS or len(row) > _COLUMNS or left < 0:
             raise _beyond(path, number)
