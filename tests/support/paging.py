@@ -66,12 +66,12 @@ def digit_model(channels=1, side=112, method="gmlr", labels="0123456789"):
     """An untrained model of digits on a canvas."""
     import torch
 
-    from gaussianmlr.data.open import _image_inputs
+    from gaussianmlr.data.open import image_inputs
     from gaussianmlr.model.model import Model, build
     from gaussianmlr.model.recipe import Recipe
 
     torch.manual_seed(3)
-    inputs = _image_inputs(side, channels)
+    inputs = image_inputs(side, channels)
     recipe = Recipe(method=method, backbone="fast")
     return Model(*build(recipe, 10, inputs), tuple(labels), recipe, inputs)
 

@@ -18,7 +18,7 @@ from PIL import Image
 from gaussianmlr.apps.serve.app import Limits, serving_app
 from gaussianmlr.apps.serve.batches import Batcher
 from gaussianmlr.data.inputs import scaled
-from gaussianmlr.data.open import _image_inputs
+from gaussianmlr.data.open import image_inputs
 from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
 from support.commanding import gmlr
@@ -48,7 +48,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def images():
-    return make_model(_image_inputs(32, 1), backbone="fast")
+    return make_model(image_inputs(32, 1), backbone="fast")
 
 
 @pytest.fixture(scope="module")

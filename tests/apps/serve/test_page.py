@@ -10,7 +10,7 @@ from PIL import Image
 
 from gaussianmlr.apps.serve.service import read_picture
 from gaussianmlr.data.inputs import read_rows
-from gaussianmlr.data.open import _image_inputs
+from gaussianmlr.data.open import image_inputs
 from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
 from support.commanding import gmlr
@@ -155,7 +155,7 @@ def test_cells_of_a_spreadsheet_fill_the_fields(tmp_path, chromium):
 
 
 def test_people_drop_a_picture(tmp_path, chromium):
-    inputs = _image_inputs(32, 3)
+    inputs = image_inputs(32, 3)
     model = make_model(inputs, backbone="fast")
     pixels = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
     files = [tmp_path / "a.png", tmp_path / "b.png"]
