@@ -77,7 +77,7 @@ def check_paper(tmp, engine):
 def check_search(table, tmp, engine):
     recipe = Recipe(backbone="mlp", epochs=4, batch_size=32)
     found = [
-        tune(table, out=tmp / place.name, recipe=recipe, trials=4, folds=2, engine=place)
+        tune(table, out=tmp / "search" / place.name, recipe=recipe, trials=4, folds=2, engine=place)
         for place in (Engine(), engine)
     ]
     one, other = ([(row.number, row.value, row.changes) for row in search.rows] for search in found)
