@@ -160,7 +160,7 @@ def tune(
     The test part of the data is left out before anything is trained. Trials are measured on the validation
     part of the data if it has one, else on folds or a fifth of the training rows, drawn by ids; a fifth of
     the rest chooses the epoch. Trial 0 is the default recipe. Further trials are proposed by the
-    tree-structured Parzen estimator [1]_; one that is among the worst quarter at the same point (folds, or
+    tree-structured Parzen estimator; one that is among the worst quarter at the same point (folds, or
     quarters of a single training) is stopped.
 
     Parameters
@@ -202,7 +202,7 @@ def tune(
 
     References
     ----------
-    .. [1] Bergstra, Bardenet, Bengio, Kégl (2011). Algorithms for hyper-parameter optimization.
+    Bergstra, Bardenet, Bengio, Kégl (2011). Algorithms for hyper-parameter optimization.
 
     Examples
     --------
