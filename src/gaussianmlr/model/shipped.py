@@ -33,7 +33,7 @@ def place_of(path: str | os.PathLike[str]) -> Path:
     'hikes'
     >>> place_of("shipped:gray-s").is_dir()
     True
-    >>> place_of("shipped:birds")
+    >>> place_of("shipped:birds")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     gaussianmlr.errors.DataError: no model 'birds' comes with the package; expected one of color-s, ...
