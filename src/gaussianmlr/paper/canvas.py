@@ -12,7 +12,7 @@ from gaussianmlr.methods import make
 from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.paper.cells import Cell
 
-__all__ = ["Canvases", "open_canvases"]
+__all__ = ["Canvases", "Sizes", "open_canvases", "sizes_of"]
 
 
 @dataclass(frozen=True)

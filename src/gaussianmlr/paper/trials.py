@@ -17,7 +17,7 @@ from gaussianmlr._utils.strict_json import loads
 from gaussianmlr._utils.tables import markdown_table
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.presets import Preset
-from gaussianmlr.paper.canvas import open_canvases
+from gaussianmlr.paper.canvas import open_canvases, sizes_of
 from gaussianmlr.paper.cells import Cell, reading_methods, recipe_of
 from gaussianmlr.paper.photos import all_outputs
 from gaussianmlr.paper.places import Places, Sources
@@ -123,14 +123,15 @@ def _add(file: Path, about: Mapping[str, Any]) -> None:
 
 def write_rates(places: Places, preset: Preset) -> Path:
     """Write ``tables/rates-PRESET.md``: the validation numbers of every rate and method."""
-    found = read_trials(trials_file(places))
+    found, cells = read_trials(trials_file(places)), trials(preset)
+    tried = sizes_of(cells[0])
     lines = [
         "# Rates, on validation images",
         "",
-        f"Preset `{preset}`, percent, seed 0, strong. Every method had the same rates and images on two "
-        "sets; no test image is involved. Bold: the best tau-b of a method on a set.",
+        f"Preset `{preset}`, percent, seed 0, strong. Every method had the same rates and {tried.images:,} "
+        f"training images on two sets, and was measured on {tried.validation:,} validation images; no test "
+        "image is involved. Bold: the best tau-b of a method on a set.",
     ]
-    cells = trials(preset)
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         rows = _rows([cell for cell in cells if cell.dataset == dataset], found)
         head = ["method", "rate", *(HEADS[name][0] for name in _SHOWN)]
