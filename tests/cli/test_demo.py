@@ -1,5 +1,6 @@
 """The demonstration in real processes, made small."""
 
+import importlib.util
 import json
 import os
 import re
@@ -12,9 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import gaussianmlr
+from gaussianmlr._utils import extras
 from gaussianmlr.cli import demo
+from gaussianmlr.cli.main import app
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.report.mistakes import mistakes_of
 
@@ -87,6 +91,17 @@ def children_of(pid):
         for folder in Path("/proc").iterdir()
         if folder.name.isdigit() and (folder / "stat").read_text().rpartition(")")[2].split()[1] == str(pid)
     ]
+
+
+def test_missing_packages_are_named_at_once(tmp_path, monkeypatch):
+    """By their real names, as if none of them were installed."""
+    known = importlib.util.find_spec
+    absent = {"mlxtend", "numba", "jinja2", "matplotlib", "PIL"}
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name in absent else known(name))
+    shown = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
+    assert "mlxtend, numba, jinja2, matplotlib, pillow" in str(shown.exception)
+    assert "pip install 'gaussianmlr[ranked-mnist,report]'" in str(shown.exception)
+    assert not (tmp_path / "demo").exists()
 
 
 def test_the_same_minutes_are_stated_everywhere():

