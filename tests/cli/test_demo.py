@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,9 @@ def test_demo_trains_shows_and_does_nothing_twice(tmp_path):
     assert found["images_seen"] == 96
     assert len(found["pictured"]) == 6
     html = page.read_text("utf-8")
-    assert "The larger a digit, the more significant." in html
+    assert "<h1>Digits ordered by their size</h1>" in html
+    for line in story:
+        assert escape(" ".join(line.split()), quote=False) in " ".join(html.split())
     assert html.count('alt="Picture test ') >= 6
     assert html.index('id="chosen"') < html.index('id="metrics"')
     with Image.open(tmp_path / "demo" / "demo.png") as picture:
@@ -107,7 +110,7 @@ def test_missing_packages_are_named_at_once(tmp_path, monkeypatch):
 def test_the_same_minutes_are_stated_everywhere():
     root = Path(__file__).parents[2]
     pages = [root / name for name in ("README.md", "Makefile", "docs/index.md", "docs/command-line.md")]
-    for page in (*pages, root / "src/gaussianmlr/cli/main.py"):
+    for page in (*pages, *(root / "src/gaussianmlr/cli" / name for name in ("main.py", "demo.py"))):
         assert "at most four minutes on two cores" in page.read_text("utf-8").lower(), page.name
 
 
@@ -136,9 +139,17 @@ def test_training_validation_and_test_digits_differ():
     ("predicted", "truth", "expected"),
     [
         ([0, 2, 1], [0, 2, 1], ""),
-        ([0, 1, 2], [0, 2, 1], "b > c is predicted the other way round (the model gives it 25 %)"),
+        (
+            [0, 1, 2],
+            [0, 2, 1],
+            "b > c is predicted the other way round (the model gives the true order 25 %)",
+        ),
         ([1, 2, 0], [0, 2, 1], "c is missed; a is not there"),
-        ([0, 1, 1], [0, 2, 1], "b > c is predicted the other way round (the model gives it 25 %)"),
+        (
+            [0, 1, 1],
+            [0, 2, 1],
+            "b > c is predicted the other way round (the model gives the true order 25 %)",
+        ),
         ([0, 1, 2], [-1, 1, 2], ""),
     ],
 )

@@ -109,8 +109,8 @@ def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
         return _table(table, layout, (f"read {table.name}",))
     if next(pictures_below(folder), None) is not None:
         raise DataError(
-            f"{path}: pictures without orders; expected a table with columns image,ranking beside "
-            f"them, such as manifest.csv. To rank them on a page: gmlr annotate {path} --labels sky,sea --out answers"
+            f"{path}: pictures without orders; expected a table with columns image,ranking beside them, such "
+            f"as manifest.csv. To rank them on a page: gmlr annotate {path} --labels sky,sea --out answers"
         )
     names = f"{', '.join(MANIFEST_NAMES)}, or one table"
     expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({names})"

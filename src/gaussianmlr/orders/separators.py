@@ -94,7 +94,7 @@ def _meant(
 def _meant_blank(
     orders: Sequence[Sequence[str]], pieces: dict[str, list[str]], rows: list[int], strong: list[int]
 ) -> Meant | None:
-    """Labels of several words are common, so no order may have two, and their words must be labels or be turned."""
+    """Labels of several words are common: no order may have two, and their words be labels or be turned."""
     turned = len({frozenset(words) for words in pieces.values()}) < len(pieces)
     if any(len(labels) > 1 for labels in orders) or not (turned or len(strong) > 1):
         return None
