@@ -6,9 +6,11 @@ The examples draw their own; the page of `gmlr annotate` is taken from a browser
 from __future__ import annotations
 
 import io
+import json
 import re
 import runpy
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -45,7 +47,45 @@ def main() -> None:
     one = scenes.subfigs[4]  # the one with the most labels
     scenes.draw_without_rendering()
     save(scenes, IMAGES / "task-photographs.png", box=one.bbox.transformed(scenes.dpi_scale_trans.inverted()))
+    draw_methods(IMAGES / "methods.png")
     take_annotate(IMAGES / "annotate.png")
+
+
+def draw_methods(file: Path) -> None:
+    """Tau-b of the estimators on every table, as `results/estimators` holds it."""
+    tables = {"Painting": 224, "emotion6": 1584, "Movie": 1000, "NSID": 1279}
+    names = {
+        "GaussianMLR": "GaussianMLR",
+        "GaussianMLR (network)": "its networks alone",
+        "crpc": "CRPC",
+        "lsep": "LSEP",
+        "CatBoost grades": "boosted grades",
+        "CalibratedRanker (forest)": "calibrated forest",
+        "br": "binary relevance",
+        "DummyRanker": "a constant order",
+    }
+    figure, axes = plt.subplots(1, 4, figsize=(11, 3.1), sharey=True, layout="constrained")
+    for axis, (table, count) in zip(axes, tables.items(), strict=True):
+        lines = (ROOT / f"results/estimators/{table.lower()}.jsonl").read_text("utf-8").splitlines()
+        runs = [run for run in map(json.loads, lines) if run["seed"] < 5]
+        for place, name in enumerate(names):
+            found = [100 * run["metrics"]["tau_b"] for run in runs if run["ranker"] == name]
+            if found and statistics.mean(found) > 20:
+                axis.errorbar(
+                    statistics.mean(found),
+                    place,
+                    xerr=statistics.stdev(found),
+                    fmt="o",
+                    color="#d55e00" if name == "GaussianMLR" else "#0072b2",
+                )
+        axis.set_title(f"{'photographs' if table == 'NSID' else table}, {count:,} rows", fontsize=10)
+        axis.grid(axis="x", color="#ddd")
+        axis.spines[["top", "right", "left"]].set_visible(False)
+        axis.tick_params(axis="y", length=0)
+    axes[0].set_yticks(range(len(names)), names.values())
+    axes[0].invert_yaxis()
+    figure.supxlabel("tau-b, percent", fontsize=10)
+    save(figure, file, dpi=110)
 
 
 def drawn_by(example: str):

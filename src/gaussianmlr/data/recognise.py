@@ -18,6 +18,7 @@ from gaussianmlr.data.readers.manifests import (
     find_manifest,
     image_column,
     manifest_below,
+    pictures_below,
     tables_in,
 )
 from gaussianmlr.data.readers.nsid import ORDERS_FILE
@@ -106,6 +107,11 @@ def _in_folder(path: Path, folder: Path, layout: Layout) -> Recognised:
     if tables_in(folder):
         table = find_manifest(folder)
         return _table(table, layout, (f"read {table.name}",))
+    if next(pictures_below(folder), None) is not None:
+        raise DataError(
+            f"{path}: pictures without orders; expected a table with columns image,ranking beside them, such "
+            f"as manifest.csv. To rank them on a page: gmlr annotate {path} --labels sky,sea --out answers"
+        )
     names = f"{', '.join(MANIFEST_NAMES)}, or one table"
     expected = f"{LABELS_FILE} (AVDP), {ORDERS_FILE} (NSID) or a manifest ({names})"
-    raise DataError(f"{path}: no data set; expected {expected}. Pictures without orders: see `gmlr annotate`")
+    raise DataError(f"{path}: no data set; expected {expected}")

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from gaussianmlr.errors import DataError, shorten
 
 _LESS = "<"  # the other way round: the most significant label last
-_SEPARATORS = (",", ";", "|", "/", _LESS, "\n", "\t")
+_ARROW = "->"  # leaves "sky -" before the ">"
+_BLANK = " "
+_SEPARATORS = (",", ";", "|", "/", _LESS, "\n", "\t", _BLANK)
 
 
 class Meant(NamedTuple):
@@ -43,10 +45,15 @@ def meant_separator(orders: Sequence[Sequence[str]], texts: Sequence[object]) ->
     >>> texts = ["sky, sea, sun", "sea, sky", "sun"]
     >>> meant_separator([[text] for text in texts], texts)
     Meant(separator=',', orders=2, row=0)
+    >>> meant_separator([["sky -", "sea"], ["sea -", "sun"]], ["sky -> sea", "sea -> sun"])
+    Meant(separator='->', orders=2, row=0)
     >>> meant_separator([["red, dark"], ["blue"]], ["red, dark", "blue"]) is None
     True
     """
     known = {label for labels in orders for label in labels}
+    arrows = [row for row, text in enumerate(texts) if _unquoted(text, _ARROW)]
+    if len(arrows) > 1:
+        return Meant(_ARROW, len(arrows), arrows[0])
     for separator in _SEPARATORS:
         if any(separator in label for label in known) and (found := _meant(separator, orders, texts, known)):
             return found
@@ -59,7 +66,7 @@ def _meant(
     rows = [
         number
         for number, (labels, text) in enumerate(zip(orders, texts))
-        if isinstance(text, str) and '"' not in text and any(separator in label for label in labels)
+        if _unquoted(text, separator) and any(separator in label for label in labels)
     ]
     lists = {label for number in rows for label in orders[number] if separator in label}
     if not lists:
@@ -70,6 +77,8 @@ def _meant(
     strong = [
         number for number in rows if any(alone.issuperset(pieces.get(one, "?")) for one in orders[number])
     ]
+    if separator == _BLANK:
+        return _meant_blank(orders, pieces, rows, strong)
     if len(strong) > 1:
         return Meant(separator, len(rows), strong[0])
     single = [labels for labels in orders if labels]
@@ -80,6 +89,20 @@ def _meant(
     counts.update(alone & counts.keys())
     again = sum(count > 1 for count in counts.values())
     return Meant(separator, len(rows), rows[0]) if 2 * again >= len(counts) else None
+
+
+def _meant_blank(
+    orders: Sequence[Sequence[str]], pieces: dict[str, list[str]], rows: list[int], strong: list[int]
+) -> Meant | None:
+    """Labels of several words are common: no order may have two, and their words be labels or be turned."""
+    turned = len({frozenset(words) for words in pieces.values()}) < len(pieces)
+    if any(len(labels) > 1 for labels in orders) or not (turned or len(strong) > 1):
+        return None
+    return Meant(_BLANK, len(rows), strong[0] if strong else rows[0])
+
+
+def _unquoted(text: object, sign: str) -> bool:
+    return isinstance(text, str) and sign in text and '"' not in text
 
 
 def _pieces(label: str, separator: str) -> list[str]:
@@ -103,6 +126,11 @@ def refusal(meant: Meant, text: object, total: int) -> str:
             f"write {shorten(' > '.join(reversed(pieces)))}, the most significant label first"
         )
     example = " > ".join(pieces)
+    if meant.separator == _ARROW:
+        return (
+            f"{meant.orders} of {total} orders hold {sign}, such as {shorten(text)} in row {meant.row}; "
+            f"write {shorten(example)}; a label that ends with '-' is written in quotes or listed in labels"
+        )
     return (
         f"{meant.orders} of {total} orders hold {sign}, such as {shorten(text)} in row {meant.row}, and "
         f"would be one label each; write {shorten(example)} ('=' for ties), or give order_separator={sign} "

@@ -34,7 +34,7 @@ class Mistakes(NamedTuple):
     def __str__(self) -> str:
         said = [
             f"{first} > {second} is predicted the other way round"
-            + ("" if np.isnan(chance) else f" (the model gives it {100 * chance:.0f} %)")
+            + ("" if np.isnan(chance) else f" (the model gives the true order {100 * chance:.0f} %)")
             for first, second, chance in self.pairs
         ]
         said += [f"{label} is missed" for label in self.missed]

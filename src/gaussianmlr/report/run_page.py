@@ -44,6 +44,7 @@ def run_page(
     progress: Progress,
     *,
     chosen: Sequence[int] = (),
+    title: str = "",
     escape_formulas: bool = False,
 ) -> bytes:
     """The report of the run or model in a folder; `chosen` instances are shown first.
@@ -87,7 +88,7 @@ def run_page(
         found["best_epoch"] = sections["training"]["best"]
     sections["downloads"] = {"links": _links(folder, evidence, found, escape_formulas)}
     kind = "Run" if (folder / "run.json").is_file() else "Model"
-    return page(f"{kind} {folder.resolve().name}", _title(recipe, labels), sections)
+    return page(title or f"{kind} {folder.resolve().name}", _title(recipe, labels), sections)
 
 
 def _links(

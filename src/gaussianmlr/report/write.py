@@ -27,6 +27,7 @@ def write_report(
     wanted: Wanted | Evidence | None = None,
     examples: int = 6,
     chosen: Sequence[int] = (),
+    title: str = "",
     progress: Progress = lambda done, total: None,
     escape_formulas: bool = False,
 ) -> Path:
@@ -45,6 +46,8 @@ def write_report(
         For runs: number of best and of worst instances to show.
     chosen : sequence of int
         For runs: measured instances to show first, by their place among them.
+    title : str
+        For runs: the heading, the name of the folder if left out.
     progress : callable
         Called with the number of measured instances and the total.
     escape_formulas : bool
@@ -81,12 +84,12 @@ def write_report(
         made = comparison_page(place, escape_formulas=escape_formulas)
     elif (place / "run.json").is_file() or (place / "config.json").is_file():
         wanted = wanted or Wanted()
-        made = run_page(place, wanted, examples, progress, chosen=chosen, escape_formulas=escape_formulas)
-    else:
-        raise DataError(
-            f"{place} holds no run, model or comparison; expected an output folder of `gmlr train` "
-            "or `gmlr compare`"
+        made = run_page(
+            place, wanted, examples, progress, chosen=chosen, title=title, escape_formulas=escape_formulas
         )
+    else:
+        found = "holds no run, model or comparison" if place.exists() else "does not exist"
+        raise DataError(f"{place} {found}; expected an output folder of `gmlr train` or `gmlr compare`")
     write_bytes(file, made)
     return file
 

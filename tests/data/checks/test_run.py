@@ -374,9 +374,9 @@ def test_splits_that_training_does_not_know(tmp_path):
             "label 'seaside': differs from 'sea side' in case or spaces alone "
             "(applies 1 times, the other 199)",
         ),
-        ("a > b", "a < b", "label 'a < b': holds '<'; orders are written with '>' and, for ties, '='"),
-        ("a > b", "a; b", "label 'a; b': holds ';'; orders are written with '>' and, for ties, '='"),
-        ("a > b", "a -> b", "label 'a -': holds '->'; orders are written with '>' and, for ties, '='"),
+        ("a > b", "a < b", "label 'a < b': '<' is no order sign; write '>' and, for ties, '='"),
+        ("a > b", "a; b", "label 'a; b': ';' is no order sign; write '>' and, for ties, '='"),
+        ("a > b", "a -> b", "label 'a -': '->' is no order sign; write '>' and, for ties, '='"),
     ],
 )
 def test_labels_that_were_probably_mistyped(tmp_path, usual, single, message):

@@ -28,7 +28,7 @@ def check_slips(data: RankedData, problems: Problems) -> None:
         # A sign between labels that stand elsewhere was meant to order them; "age < 18" is a label.
         if sign and (sign[0] == "-" or any(part and seen[part] > 1 for part in parts[label])):
             shown = "->" if sign[0] == "-" else sign[0]
-            message = f"holds {shown!r}; orders are written with '>' and, for ties, '='"
+            message = f"{shown!r} is no order sign; write '>' and, for ties, '='"
             problems.add("label", f"label {shorten(label)}", message, "warning")
     same: dict[str, list[str]] = defaultdict(list)
     for label in data.labels:
