@@ -78,6 +78,9 @@ def test_what_has_a_number_per_pair_of_many_labels_is_refused():
         lambda: found.rank_interval(),
         lambda: found.partial_order(),
         lambda: found.partial_text(),
+        lambda: found.partial_text(top=width),
+        lambda: found.top_pairs(width),
+        lambda: found.to_json(confidence=0.9, top=2 * width),
     ):
         with pytest.raises(DataError, match=rf"900,000,000 numbers, .* expected at most {pairs.MOST:,}"):
             read()
