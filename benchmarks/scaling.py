@@ -2,8 +2,13 @@
 
 The losses alone (forward and backward, one thread), each row against the first of its block: seconds of the
 process's own CPU time, the best of several rounds. With `--devices 2`, an epoch of `fast` on 1,024 images
-in one process and in two over gloo: CPU seconds of the busiest process, and what it sends a step. Nothing
-here is a bar; docs/scaling.md explains the numbers.
+in one process and in two over gloo: CPU seconds of the busiest process, and what it sends a step. With
+`--model`, whole epochs of `gmlr` on tables of several sizes, the constants of
+
+    seconds of an epoch = N (a + b W + c P K) + S (d + e W)
+
+for N instances, W weights and S steps, by least squares of relative errors, and what they say of sizes that
+they were not fitted to. Nothing here is a bar; docs/scaling.md explains the numbers.
 """
 
 import argparse
@@ -12,7 +17,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -131,14 +136,98 @@ def devices_table(world: int) -> list[Row]:
     return rows
 
 
+class Size(NamedTuple):
+    """An epoch on a table: instances of a step, steps, columns, labels, relevant ones, units of a layer."""
+
+    batch: int
+    steps: int
+    columns: int
+    labels: int
+    relevant: int
+    width: int
+
+
+FITTED = [
+    Size(64, 100, 50, 5, 2, 256),
+    Size(1024, 20, 50, 5, 2, 256),
+    Size(4096, 8, 50, 5, 2, 256),
+    Size(256, 20, 50, 100, 5, 256),
+    Size(256, 5, 50, 1_000, 10, 256),
+    Size(64, 10, 50, 10_000, 10, 256),
+    Size(256, 10, 500, 10, 3, 1024),
+    Size(64, 40, 500, 10, 3, 1024),
+    Size(64, 100, 10, 5, 2, 64),
+]
+ASKED = [
+    Size(512, 10, 200, 30, 5, 512),
+    Size(128, 6, 20, 3_000, 10, 256),
+    Size(256, 10, 100, 300, 20, 128),
+    Size(32, 100, 20, 10, 3, 256),
+]
+
+
+def table_epoch(size: Size, rounds: int) -> tuple[float, list[float]]:
+    """CPU seconds of an epoch, the best of several, and what the constants of the model are factors of."""
+    from gaussianmlr.data.loading import Arrays
+    from gaussianmlr.model.model import build
+    from gaussianmlr.model.recipe import Recipe
+    from gaussianmlr.training.engine import train
+
+    count = size.batch * size.steps
+    data = Arrays(torch.randn(count, size.columns), ranks_of(count, size.labels, size.relevant))
+    settings = {"backbone_settings": {"width": size.width}, "head_settings": {"hidden": size.width}}
+    recipe = Recipe(backbone="mlp", epochs=1, batch_size=size.batch, **settings)
+    inputs = {"kind": "table", "channels": size.columns}
+    best = float("inf")
+    for _ in range(rounds):
+        network, method = build(recipe, size.labels, inputs)
+        start = time.process_time()
+        train(network, method, recipe, data, None)
+        best = min(best, time.process_time() - start)
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    pairs = size.relevant * size.labels
+    return best, [count, count * weights, count * pairs, size.steps, size.steps * weights]
+
+
+def model_table(rounds: int) -> tuple[list[float], list[Row]]:
+    """The constants, in seconds, and measured beside computed seconds of each size."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    table_epoch(FITTED[0], 1)  # what is loaded on first use is loaded
+    measured = {size: table_epoch(size, rounds) for size in FITTED + ASKED}
+    taken, factors = (np.array(part) for part in zip(*(measured[size] for size in FITTED)))
+    found, _ = nnls(factors / taken[:, None], np.ones(len(taken)))
+    rows = [
+        {**size._asdict(), "fitted": size in FITTED, "seconds": spent, "model": float(found @ part)}
+        for size, (spent, part) in measured.items()
+    ]
+    return found.tolist(), rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--devices", type=int, default=1, help="processes to compare with one")
+    parser.add_argument("--model", action="store_true", help="the constants of the cost model alone")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    if options.model:
+        constants, sizes = model_table(options.rounds)
+        if options.json:
+            print(json.dumps({"constants": constants, "sizes": sizes}))
+            return 0
+        print(", ".join(f"{name} = {value:.3g} s" for name, value in zip("abcde", constants)))
+        for row in sizes:
+            told = "{batch:5d} x {steps:3d} rows, {columns:3d} columns, {labels:6d} labels, "
+            told += "{relevant:2d} relevant, width {width:4d}: {seconds:7.3f} s, model {model:7.3f} s"
+            print(
+                told.format(**row),
+                f"({row['model'] / row['seconds']:.2f}{'' if row['fitted'] else ', not fitted'})",
+            )
+        return 0
     rows = losses_table(options.rounds)
     spread = devices_table(options.devices) if options.devices > 1 else []
     about = {"torch": torch.__version__, "machine": platform.machine()}

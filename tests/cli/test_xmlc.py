@@ -85,7 +85,7 @@ def test_check_counts_and_names_problems(files, tmp_path):
     broken.write_text("3 4 5\n1,1 0:1\n7 0:1\n2 0:x\n")
     found = gmlr("data", "check", broken)
     assert found.returncode == 1
-    for told in ("line 2: a label is there twice", "label 7: expected labels from 0 to 4", "line 4: '0:x'"):
+    for told in ("line 2: a label is there twice", "line 3: label '7'; expected", "line 4: '0:x'"):
         assert told in found.stdout
     assert "Traceback" not in found.stderr
 

@@ -10,7 +10,9 @@ from gaussianmlr.methods import make
 from gaussianmlr.methods.base import Reading
 from gaussianmlr.model import pairs
 from gaussianmlr.model.calibration import Calibration, _pair_margins, compare
+from gaussianmlr.model.model import Model, build, load
 from gaussianmlr.model.prediction import Prediction, Significances
+from gaussianmlr.model.recipe import Recipe
 from gaussianmlr.nn.network import MOST_PAIRS, make_network
 from gaussianmlr.normal import Significance, p_above
 from support.memory import peak_of
@@ -78,6 +80,9 @@ def test_what_has_a_number_per_pair_of_many_labels_is_refused():
         lambda: found.rank_interval(),
         lambda: found.partial_order(),
         lambda: found.partial_text(),
+        lambda: found.partial_text(top=width),
+        lambda: found.top_pairs(width),
+        lambda: found.to_json(confidence=0.9, top=2 * width),
     ):
         with pytest.raises(DataError, match=rf"900,000,000 numbers, .* expected at most {pairs.MOST:,}"):
             read()
@@ -134,3 +139,18 @@ def test_memory_of_a_comparison_does_not_grow_with_the_square_of_the_labels():
     truth[:, :10] = torch.arange(1, 11)
     reading = Reading(*map(torch.tensor, (found.scores, found.p_relevant, *found.raw)))
     assert peak_of(lambda: compare(reading, truth, Calibration(pairs=2.0))) < 100
+
+
+def test_a_model_of_very_many_labels_is_loaded_as_it_was_saved(tmp_path):
+    """Names of 150,000 labels and columns, and the scaling of these, take 15 MB."""
+    count = 150_000
+    recipe = Recipe(backbone="mlp", backbone_settings={"width": 2}, head_settings={"hidden": 2})
+    scaling = {"mean": np.linspace(0, 1 / 3, count).tolist(), "std": np.linspace(1, 4 / 3, count).tolist()}
+    columns = [f"column {place:06}" for place in range(count)]
+    inputs = {"kind": "table", "channels": count, "columns": columns, "scaling": scaling}
+    labels = tuple(f"label {place:06}" for place in range(count))
+    model = Model(*build(recipe, count, inputs), labels, recipe, inputs)
+    found = load(model.save(tmp_path / "model"))
+    assert (found.labels, found.inputs["scaling"]) == (labels, scaling)
+    with pytest.raises(DataError, match="1,000,001 labels; expected at most 1,000,000 in a model"):
+        build(recipe, 1_000_001, {"kind": "table", "channels": 2})

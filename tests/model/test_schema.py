@@ -212,6 +212,6 @@ def test_deep_json_is_refused(saved, depth):
 
 def test_a_config_without_end_is_refused(saved):
     with (saved / "config.json").open("a") as file:
-        file.write(" " * (17 << 20))
+        file.write(" " * (97 << 20))
     with pytest.raises(DataError, match="larger than"):
         gaussianmlr.load(saved)

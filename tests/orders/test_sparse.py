@@ -38,3 +38,17 @@ def test_nothing_stored_is_irrelevant():
 def test_what_are_no_ranks_is_refused(bad):
     with pytest.raises(DataError, match=r"row 1: .*expected -1, 0, 1, 2"):
         SparseRanks(csr_array([[0.0, 1.0], [bad, 0.0]]))
+
+
+def test_entries_in_any_sequence_and_number_are_what_scipy_makes_of_them():
+    """Unsorted, with zeros that are stored and entries that add up; the caller's matrix stays as it is."""
+    columns, values = np.array([3, 0, 2, 0, 1, 3, 3]), np.array([2, 4, 0, 5, -1, 1, 4])
+    given = csr_array((values, columns, np.array([0, 5, 5, 7])), shape=(3, 4))
+    assert SparseRanks(given).dense().tolist() == [[2, -1, 0, 1], [0, 0, 0, 0], [0, 0, 0, 1]]
+    assert (given.indices.tolist(), given.data.tolist()) == (columns.tolist(), values.tolist())
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint64])
+def test_ranks_beyond_the_integers_keep_their_order(kind):
+    given = np.array([[2.0**63, 1, 0, 2.0**62], [1, 0, 0, 0]]).astype(kind)
+    assert SparseRanks(csr_array(given)).dense().tolist() == [[3, 1, 0, 2], [1, 0, 0, 0]]

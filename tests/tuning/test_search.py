@@ -10,8 +10,9 @@ from gaussianmlr import DataError
 from gaussianmlr.comparison.run import compare
 from gaussianmlr.data.open import find_data
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.tuning.display import SearchDisplay
 from gaussianmlr.tuning.files import measure_once, write_search
-from gaussianmlr.tuning.search import tune
+from gaussianmlr.tuning.search import Row, tune
 from gaussianmlr.tuning.space import applied, space_of
 from gaussianmlr.tuning.study import Study
 from gaussianmlr.tuning.trials import Score, Trial, Work, measure, searched
@@ -211,3 +212,11 @@ def test_what_is_no_storage_is_refused(tmp_path):
     (tmp_path / "s.db").write_bytes(b"not of SQLite" * 100)
     with pytest.raises(DataError, match=r"s\.db is not the storage of a search"):
         Study(tmp_path / "s.db", QUICK, space_of(QUICK))
+
+
+def test_the_legend_covers_no_trial():
+    values = [0.8, 0.75, 0.82, 0.3, -0.03]
+    rows = [Row(number, "complete", value, 0.02, 1.0, {}) for number, value in enumerate(values)]
+    display = SearchDisplay([*rows, Row(5, "pruned", None, None, 1.0, {})]).plot()
+    display.ax_.figure.draw_without_rendering()
+    assert display.ax_.get_legend().get_window_extent().y1 < display.ax_.get_window_extent().y0

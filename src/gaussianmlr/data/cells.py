@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Literal, NamedTuple
 
@@ -80,7 +80,7 @@ def unique_cells(values: npt.NDArray[Any]) -> Cells:
     try:
         codes, distinct = pd.factorize(values)
     except TypeError:  # cells that cannot be compared
-        row = next(row for row, value in enumerate(values) if isinstance(value, list | dict | set))
+        row = next(row for row, value in enumerate(values) if not isinstance(value, Hashable))
         kind = type(values[row]).__name__
         raise TypeError(
             f"row {row} is {shorten(values[row])}: argument must be a string or a number, not {kind!r}"

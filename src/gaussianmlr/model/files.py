@@ -22,7 +22,7 @@ from gaussianmlr.model.checks import bounded, checked_recipe, sha256, sizes_of
 from gaussianmlr.model.network import build
 from gaussianmlr.model.packaged import packaged_weights, split_weights
 from gaussianmlr.model.recipe import Recipe
-from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, digest_of
+from gaussianmlr.model.schema import CONFIG, FORMAT, FORMAT_VERSION, LARGEST_CONFIG, digest_of
 from gaussianmlr.model.trees import read_trees, write_trees
 from gaussianmlr.nn.ensembles import parts_of, put_together
 from gaussianmlr.nn.network import Ensemble, Network
@@ -67,7 +67,7 @@ def write_files(model: Model, folder: Path, *, half: bool = False, whole: bool =
         config["conformal"] = model.conformal.to_dict()
     for _ in range(2):  # the second time with the checksum of the first
         write_text(folder / CONFIG, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-        config = read_json(folder / CONFIG)
+        config = read_json(folder / CONFIG, LARGEST_CONFIG)
         config["config_sha256"] = digest_of(config)
 
 

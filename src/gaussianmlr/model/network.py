@@ -11,7 +11,7 @@ from gaussianmlr.data.inputs import Inputs, encoding_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.methods import Method, make
 from gaussianmlr.model.recipe import Recipe
-from gaussianmlr.model.schema import check_inputs
+from gaussianmlr.model.schema import MOST_LABELS, check_inputs
 from gaussianmlr.nn import backbones
 from gaussianmlr.nn.backbones.expanded import Expand, Expanded
 from gaussianmlr.nn.backbones.texts import Place, Texts, make_encoder
@@ -58,6 +58,8 @@ def build(
     {'mu': (5, 3), 'logvar': (5, 3)}
     """
     check_inputs(inputs)
+    if labels > MOST_LABELS:
+        raise DataError(f"{labels:,} labels; expected at most {MOST_LABELS:,} in a model")
     method = make(recipe.method, **recipe.method_settings)
     settings = dict(recipe.backbone_settings)
     if backbone is not None and not isinstance(backbone, backbones.Backbone):

@@ -34,9 +34,10 @@ class TopPairs(NamedTuple):
     """Probability [N, top, top] that two relevant ones tie."""
 
 
-def refuse_pairs(prediction: Prediction, name: str, instead: str) -> None:
+def refuse_pairs(prediction: Prediction, name: str, instead: str, top: int | None = None) -> None:
     """Refuse what holds K^2 numbers per instance where they are too many; say what there is instead."""
     count, width = prediction.scores.shape
+    width = min(width, top or width)
     numbers = count * width**2
     if numbers > MOST:
         raise DataError(
@@ -55,6 +56,7 @@ def top_places(prediction: Prediction, top: int) -> IntArray:
 def top_pairs(prediction: Prediction, law: Significances, top: int) -> TopPairs:
     """`Prediction.top_pairs`."""
     places = top_places(prediction, top)
+    refuse_pairs(prediction, f"top_pairs({top})", "a smaller top, such as 50", top)
     thresholds = np.zeros_like(prediction.scores) if prediction.tau is None else prediction.tau
     mu, sigma, tau = (torch.tensor(np.take_along_axis(part, places, 1)) for part in (*law, thresholds))
     above = normal.p_above(mu, sigma, tau)
@@ -66,10 +68,10 @@ def partial_texts(
 ) -> list[str]:
     """`Prediction.partial_text`, one instance at a time."""
     if top is None:
-        refuse_pairs(prediction[:1], "partial_text", "prediction.partial_text(top=50)")
         places = np.broadcast_to(np.arange(len(prediction.labels)), prediction.scores.shape)
     else:
         places = top_places(prediction, top)
+    refuse_pairs(prediction[:1], "partial_text", "prediction.partial_text(top=50)", top)
     texts = []
     for row, some in enumerate(places):
         mu, sigma = (torch.tensor(part[row, some]) for part in law)

@@ -32,7 +32,8 @@ FORMAT_VERSION = (
 )
 CONFIG = "config.json"
 _LONGEST_VOCABULARY, _WORDS = 4 << 20, 30_522  # characters; words of MiniLM
-MOST_LABELS, MOST_COLUMNS, MOST_MEMBERS, LONGEST_SIDE = 100_000, 1_000_000, 1_000, 4_096
+MOST_LABELS, MOST_COLUMNS, MOST_MEMBERS, LONGEST_SIDE = 1_000_000, 1_000_000, 1_000, 4_096
+LARGEST_CONFIG = 96 << 20  # bytes: names of so many labels and columns, and the scaling of these
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
@@ -307,7 +308,7 @@ def _read_format(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise DataError(f"no model at {folder}: expected a folder that `gmlr train` or `save` wrote")
     try:
-        config = read_json(folder / CONFIG)
+        config = read_json(folder / CONFIG, LARGEST_CONFIG)
     except FileNotFoundError:
         raise DataError(f"{folder} is not a model: it has no {CONFIG}") from None
     except OSError as error:
@@ -347,7 +348,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     """
     file = folder / "run.json"
     try:
-        run = read_json(file)
+        run = read_json(file, LARGEST_CONFIG)
         _Run.model_validate(run)
         recipe = Recipe.from_dict({**Recipe().to_dict(), **run["recipe"]})
     except FileNotFoundError:

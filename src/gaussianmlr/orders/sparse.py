@@ -21,7 +21,7 @@ class SparseRanks:
     ----------
     matrix : scipy sparse matrix [N, K]
         Ranks: larger = more significant, equal = tied, -1 = unknown; what is not stored is irrelevant. Ranks
-        of an instance may have gaps, which are closed.
+        of an instance may have gaps, which are closed. Entries of one place are summed, as scipy does.
 
     Examples
     --------
@@ -38,11 +38,11 @@ class SparseRanks:
     def __init__(self, matrix: Any) -> None:
         from scipy.sparse import csr_array
 
-        found = csr_array(matrix)
+        found = csr_array(matrix, copy=True)  # sorted in place, which must not reach the caller's
         if found.ndim != 2 or found.shape[1] == 0:
             raise DataError(f"expected sparse ranks of shape [N, K] with K >= 1, got {list(found.shape)}")
+        found.sum_duplicates()
         self.matrix = csr_array((_checked(found), found.indices, found.indptr), shape=found.shape)
-        self.matrix.sum_duplicates()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,13 +76,12 @@ def _checked(matrix: Any) -> IntArray:
     if len(bad):
         told = [(int(row[one]), f"{shorten(values[one].item())}; expected -1, 0, 1, 2, ...") for one in bad]
         raise DataError.of_rows("sparse ranks cannot be used", told, matrix.shape[0])
-    ranks = values.astype(np.int64)
-    order = np.lexsort((ranks, row))
-    sorted_ranks, sorted_row = ranks[order], row[order]
+    order = np.lexsort((values, row))
+    sorted_ranks, sorted_row = values[order], row[order]
     new_row = np.r_[True, sorted_row[1:] != sorted_row[:-1]][: len(order)]
     step = np.r_[True, sorted_ranks[1:] != sorted_ranks[:-1]][: len(order)] | new_row
     steps = np.cumsum(step & (sorted_ranks > 0))  # places, counted on over all rows
     before = np.maximum.accumulate(np.where(new_row, np.r_[0, steps[:-1]][: len(order)], 0))
-    found = np.empty_like(ranks)
+    found = np.empty(len(order), dtype=np.int64)
     found[order] = np.where(sorted_ranks > 0, steps - before, sorted_ranks)
     return found

@@ -19,6 +19,7 @@ from gaussianmlr._utils.seals import read_tensors, write_tensors
 from gaussianmlr._utils.strict_json import read_json
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.schema import LARGEST_CONFIG
 
 IDLE = frozenset({"workers", "checkpoint_minutes"})  # fields of a recipe that change no result
 _SPARE = 64 << 20  # bytes to be left over on the disk
@@ -117,7 +118,7 @@ class RunFolder:
                 write_text(self.path / "recipe.toml", recipe.to_toml())
                 write_text(file, json.dumps(run, indent=2) + "\n")
                 return _identity(run)
-            there = read_json(file)
+            there = read_json(file, LARGEST_CONFIG)
             identity = _identity(there)
             # Fields added later take their defaults.
             there["recipe"] = {**Recipe().to_dict(), **there["recipe"]}

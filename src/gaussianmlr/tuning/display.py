@@ -70,7 +70,7 @@ class SearchDisplay(Display):
         ax.grid(axis="y", color="0.9")
         ax.set_axisbelow(True)
         self._set_title(ax, f"on {self.measured_on}" if self.measured_on else "")
-        self._legend(ax, loc="lower right")
+        self._legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)  # where no trial is
         bare(ax)
         return self._drawn(ax)
 

@@ -220,6 +220,47 @@ def test_what_needs_all_rows_in_memory_is_refused(tmp_path):
         find_rows(tmp_path / "x.npz", stream=True)
 
 
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label:sky": "label:Sky"}, "'Sky' is not in both"),
+        (
+            {"label:sky": None},
+            "part-2.parquet: its label columns are ['sea'], those of the first files ['sea', 'sky']",
+        ),
+        ({None: "label:sun"}, "'sun' is not in both"),
+        ({"city": "City"}, "'City' is not in both"),
+    ],
+)
+def test_a_file_with_other_columns_is_refused_wherever_it_is(change, message, seen, tmp_path, monkeypatch):
+    """Its orders would be those of other labels, its categories those of another column."""
+    if not seen:
+        monkeypatch.setattr(looking, "_OTHERS", 1)  # the second
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": rng.choice(["Rome", "Oslo"], 60), "height": rng.normal(size=60)})
+    frame = frame.assign(**{"label:sea": rng.integers(0, 3, 60), "label:sky": rng.integers(0, 3, 60)})
+    parts = write_parts(frame, tmp_path / "parts", (20, 40))
+    assert opened(parts, tmp_path / "whole").labels == ("sea", "sky")
+    ((old, new),) = change.items()
+    last = frame[40:].drop(columns=old) if new is None else frame[40:].rename(columns={old: new})
+    (last.assign(**{new: 1}) if old is None else last).to_parquet(parts / "part-2.parquet", index=False)
+    with pytest.raises(DataError) as refused:
+        opened(parts, tmp_path)
+    assert message in str(refused.value)
+
+
+def test_the_row_of_a_gap_or_a_list_is_that_of_its_file(tmp_path):
+    frame = pd.DataFrame({"height": np.arange(60.0), "label:sea": 1.0, "label:sky": 0.0})
+    frame.loc[47, "label:sky"] = np.nan
+    parts = write_parts(frame, tmp_path / "parts", (20, 40))
+    with pytest.raises(DataError, match=r"part-2.parquet:\n  column 'label:sky': nothing in row 7;"):
+        opened(parts, tmp_path)
+    frame[40:].assign(**{"height": [[1.0]] * 20, "label:sky": 0}).to_parquet(parts / "part-2.parquet")
+    with pytest.raises(DataError, match=r"part-2.parquet:\n  column 'height': row 0 is array"):
+        opened(parts, tmp_path)
+
+
 def test_large_tables_are_streamed_and_small_ones_are_not(tmp_path, monkeypatch):
     from gaussianmlr.data.streaming import files
 

@@ -24,9 +24,10 @@ __all__ = ["SparseData", "is_xmlc", "ranked_xmlc", "read_xmlc", "row_of", "write
 
 _SUFFIXES = (".txt", ".svm", ".libsvm", ".xmlc")
 _LINE = re.compile(r"(\d+(,\d+)*)?\s+\d+:\S|\d+:\S", re.ASCII)
+_LABELS_ALONE = re.compile(r"\s*(\d+(,\d+)*)?\s*", re.ASCII)
 _LOOKED_AT = 1 << 16  # characters that tell what a file is
 _DENSE_LABELS, _DENSE_CELLS = 300, 1 << 25  # up to which data is dense, and everything else can use it
-_LARGEST = 1 << 31  # columns, labels, and instances of a file
+_LARGEST = 10_000_000  # columns and labels of a file: every one has a name
 
 
 class SparseData(NamedTuple):
@@ -49,7 +50,7 @@ def read_xmlc(
 
     Labels and columns are numbers from 0 up. The extreme classification repository puts the numbers of
     instances, columns and labels in the first line; LibMultiLabel and LIBSVM have no such line. A line that
-    begins with a blank has no label.
+    begins with a blank has no label. Empty lines at the end are skipped.
 
     Parameters
     ----------
@@ -93,12 +94,12 @@ def is_xmlc(path: Path) -> bool:
     if not name.endswith(_SUFFIXES) or not path.is_file():
         return False
     try:
-        with open_text(path, held=False, encoding="utf-8") as stream:
+        with open_text(path, held=False) as stream:
             lines = stream.read(_LOOKED_AT).splitlines()
     except (OSError, UnicodeDecodeError, DataError):  # said by whoever reads it
         return False
-    first = lines[1:2] if lines and _header(lines[0]) is not None else lines[:1]
-    return bool(first and _LINE.match(first[0]))
+    rest = lines[1:] if lines and _header(lines[0]) is not None else lines
+    return bool(_LINE.match(next((line for line in rest if not _LABELS_ALONE.fullmatch(line)), "")))
 
 
 def ranked_xmlc(
@@ -140,10 +141,9 @@ def ranked_xmlc(
 
 def xmlc_lines(path: Path) -> Iterator[str]:
     """The lines of the instances of a file."""
-    with open_text(path, held=False, encoding="utf-8") as stream:
-        for number, line in enumerate(lines_of(stream, str(path)), 1):
-            if number > 1 or _header(line) is None:
-                yield line
+    for number, line in _lines(path):
+        if number > 1 or _header(line) is None:
+            yield line
 
 
 def row_of(line: str, width: int) -> Any:
@@ -158,11 +158,9 @@ def row_of(line: str, width: int) -> Any:
 
     columns, values, places, ranks = array("q"), array("d"), array("q"), array("q")
     try:
-        _read_line(line, columns, values, places, ranks, False)
+        _read_line(line, columns, values, places, ranks, False, (width, _LARGEST))
     except ValueError as error:
         raise DataError(str(error)) from None
-    if len(columns) and max(columns) >= width:
-        raise DataError(f"column {max(columns):,}; expected columns from 0 to {width - 1:,}")
     where = (np.zeros(len(columns), dtype=np.int64), np.asarray(columns))
     return csr_array((np.asarray(values), where), shape=(1, width))
 
@@ -173,29 +171,25 @@ def _read(
     """The rows of a file that can be used; the others are problems."""
     from scipy.sparse import csr_array
 
-    header = None
+    header, sizes = None, (features or _LARGEST, labels or _LARGEST)
     values, ranks = array("d"), array("q")
     columns, places = array("q"), array("q")
     ends: tuple[array[int], array[int]] = (array("q", [0]), array("q", [0]))
-    with open_text(file, held=False, encoding="utf-8") as stream:
-        for number, line in enumerate(lines_of(stream, str(file)), 1):
-            if number == 1 and (header := _header(line)) is not None:
-                continue
-            if not line.strip():
-                problems.add("order", f"line {number}", "empty; expected labels and COLUMN:VALUE")
-                continue
-            try:
-                _read_line(line, columns, values, places, ranks, ordered)
-            except ValueError as error:
-                problems.add("feature", f"line {number}", str(error))
-            ends[0].append(len(columns))
-            ends[1].append(len(places))
+    for number, line in _lines(file):
+        if number == 1 and (header := _header(line)) is not None:
+            sizes = header[1:]
+            if max(sizes) > _LARGEST:
+                raise DataError(f"{file}: {shorten(line)}; expected at most {_LARGEST:,} columns and labels")
+            continue
+        try:
+            _read_line(line, columns, values, places, ranks, ordered, sizes)
+        except ValueError as error:
+            problems.add("feature", f"line {number}", str(error))
+        ends[0].append(len(columns))
+        ends[1].append(len(places))
     count = len(ends[0]) - 1
-    _, width, known = header or (count, None, None)
-    wide, many = (
-        _size(columns, width or features, "column", problems),
-        _size(places, known or labels, "label", problems),
-    )
+    known = (features, labels) if header is None else sizes
+    wide, many = (size or max(found, default=0) + 1 for size, found in zip(known, (columns, places)))
     if header is not None and header[0] != count:
         problems.add("row", "line 1", f"{header[0]:,} instances; there are {count:,}")
     if count == 0:
@@ -234,9 +228,12 @@ def write_xmlc(path: str | os.PathLike[str], X: Any, y: Any, *, header: bool = T
     """
     from scipy.sparse import csr_array
 
-    rows, orders = csr_array(X), SparseRanks(y).matrix
+    rows, orders = csr_array(X, copy=True), SparseRanks(y).matrix
+    rows.sum_duplicates()
     if rows.shape[0] != orders.shape[0]:
         raise DataError(f"X has {rows.shape[0]:,} rows and y {orders.shape[0]:,}; expected the same number")
+    if not np.isfinite(rows.data).all():
+        raise DataError("X holds NaN or infinite numbers; expected finite ones")
     if (orders.data < 0).any():
         raise DataError("y has unknown labels (-1), which the format cannot hold; expected ranks from 0 up")
     lines = [f"{rows.shape[0]} {rows.shape[1]} {orders.shape[1]}"] if header else []
@@ -252,6 +249,23 @@ def write_xmlc(path: str | os.PathLike[str], X: Any, y: Any, *, header: bool = T
         ]
         lines.append(f"{','.join(first)} {' '.join(pairs)}")
     write_text(Path(path), "\n".join(lines) + "\n")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers, without empty ones at its end."""
+    empty: list[tuple[int, str]] = []
+    number = 0
+    with open_text(file, held=False) as stream:
+        try:
+            for number, line in enumerate(lines_of(stream, str(file)), 1):
+                if not line.rstrip("\r\n"):
+                    empty.append((number, line))
+                    continue
+                yield from empty
+                empty.clear()
+                yield number, line
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}, near line {number + 1}: {error}; expected numbers in ASCII") from None
 
 
 def _header(line: str) -> tuple[int, int, int] | None:
@@ -270,18 +284,22 @@ def _read_line(
     places: array[int],
     ranks: array[int],
     ordered: bool,
+    sizes: tuple[int, int],
 ) -> None:
-    """Append a line; raise ValueError with what was expected."""
+    """Append a line; raise ValueError with what was expected, given the numbers of columns and labels."""
     words = line.split()
-    named = (
-        [] if line[:1].isspace() or ":" in words[0] else [_number(word) for word in words.pop(0).split(",")]
-    )
+    if not words and not line.rstrip("\r\n"):
+        raise ValueError("empty; expected labels and COLUMN:VALUE")
+    width, labels = sizes
+    named: list[int] = []
+    if words and not line[0].isspace() and ":" not in words[0]:
+        named = [_number(word, labels, "label") for word in words.pop(0).split(",")]
     if len(set(named)) != len(named):
         raise ValueError(f"a label is there twice in {shorten(named)}")
     cells: dict[int, float] = {}
     for word in words:
         column, _, value = word.partition(":")
-        place = _number(column)
+        place = _number(column, width, "column")
         try:
             cell = float(value)
         except ValueError:
@@ -295,16 +313,7 @@ def _read_line(
     values.extend(cells.values())
 
 
-def _number(word: str) -> int:
-    if not (word.isascii() and word.isdigit() and int(word) < _LARGEST):
-        raise ValueError(f"{shorten(word)}; expected a whole number from 0 up")
+def _number(word: str, count: int, what: str) -> int:
+    if not (word.isascii() and word.isdigit() and len(word) <= len(str(_LARGEST)) and int(word) < count):
+        raise ValueError(f"{what} {shorten(word)}; expected whole numbers from 0 to {count - 1:,}")
     return int(word)
-
-
-def _size(found: array[int], said: int | None, what: str, problems: Problems) -> int:
-    largest = max(found, default=-1)
-    if said is None:
-        return max(1, largest + 1)
-    if largest >= said:
-        problems.add("feature", f"{what} {largest:,}", f"expected {what}s from 0 to {said - 1:,}")
-    return max(said, largest + 1)

@@ -27,7 +27,7 @@ from gaussianmlr.data.readers.parts import find_columns
 from gaussianmlr.data.readers.separated import check_names
 from gaussianmlr.data.readers.tables import FilePart, assemble
 from gaussianmlr.data.streaming.files import RowFiles
-from gaussianmlr.data.streaming.look import Look
+from gaussianmlr.data.streaming.look import Look, refuse_others
 from gaussianmlr.data.streaming.sets import held_part
 from gaussianmlr.data.streaming.store import About, Block, Store, StoreWriter, as_ranks, shard_rows
 from gaussianmlr.errors import DataError, shorten
@@ -177,8 +177,11 @@ class _Builder:
             yield one
 
     def _check_roles(self, frame: Any, name: str) -> None:
-        """Refuse a file without a column that others have."""
+        """Refuse a file whose columns are not those of the first ones."""
         here = find_columns(list(frame.columns), name, self.seen.layout, self.rows.listed)
+        refuse_others(name, "label", here.labels or (), self.seen.columns.labels or ())
+        if not self.pictures:
+            refuse_others(name, "feature", here.features, self.about.columns)
         for role in ("ranking", "split", "weight", "ranker", "id"):
             there = getattr(self.seen.columns, role)
             if (there is None) != (getattr(here, role) is None):

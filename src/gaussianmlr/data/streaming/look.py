@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ from gaussianmlr.data.readers.parts import Columns, find_columns, index_column
 from gaussianmlr.data.readers.separated import has_commas
 from gaussianmlr.data.readers.tables import FilePart, assemble
 from gaussianmlr.data.streaming.files import RowFiles
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 
-__all__ = ["Look", "look"]
+__all__ = ["Look", "look", "refuse_others"]
 
 _CELLS, _FEWEST = 1 << 24, 50  # of the first file, at most; and rows of it, at least
 _ROWS, _OF_OTHERS, _OTHERS = 20_000, 1_000, 15  # rows of the first file and of others, and how many others
@@ -78,6 +79,9 @@ def look(rows: RowFiles) -> Look:
             f"{rows.path}: by column {columns.ranker!r}, several rankers order an instance. Their rows are "
             "joined in memory (--no-stream); streamed data has one row per instance"
         )
+    for file, frame, _ in frames[1:]:
+        here = find_columns(list(frame.columns), rows.name(file), layout, rows.listed)
+        refuse_others(rows.name(file), "label", here.labels or (), columns.labels or ())
     index = None if layout.features is not None else index_column(frames[0][1], columns.features)
     if index is not None:
         layout = replace(layout, drop=(*layout.drop, index))
@@ -86,6 +90,15 @@ def look(rows: RowFiles) -> Look:
         note = f"column {index!r} only numbers the rows and is left out (--features keeps it)"
         sample = replace(sample, notes=(note, *sample.notes))
     return _settled(rows, sample, layout, columns, texts)
+
+
+def refuse_others(name: str, what: str, found: Sequence[str], expected: Sequence[str]) -> None:
+    """Refuse a file whose columns are not those of the first ones, in whatever sequence."""
+    if differ := set(found) ^ set(expected):
+        raise DataError(
+            f"{name}: its {what} columns are {shorten([*found])}, those of the first files "
+            f"{shorten([*expected])}; {shorten(min(differ))} is not in both"
+        )
 
 
 def _read(rows: RowFiles, layout: Layout, texts: list[str], frames: Frames) -> RankedData:
@@ -108,7 +121,11 @@ def _read(rows: RowFiles, layout: Layout, texts: list[str], frames: Frames) -> R
         part=FilePart(rows.path.name, 0),
     )
     # Problems of rows are raised with file and row when all rows are read.
-    Problems(one for one in problems if not one.where.startswith("row ")).raise_errors(rows.path.name)
+    Problems(
+        one
+        for one in problems
+        if not one.where.startswith("row ") and not one.message.startswith(("row ", "nothing in row"))
+    ).raise_errors(rows.path.name)
     return replace(sample, notes=(*dict.fromkeys(notes), *sample.notes))
 
 
