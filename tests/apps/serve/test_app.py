@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 import zlib
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -21,6 +22,7 @@ from gaussianmlr.data.inputs import scaled
 from gaussianmlr.data.open import image_inputs
 from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.scale import JndScale
 from support.commanding import gmlr
 from support.paging import running
 
@@ -43,7 +45,7 @@ def make_model(inputs, method="gmlr", backbone="mlp"):
 
 @pytest.fixture(scope="module")
 def table():
-    return make_model(TABLE)
+    return replace(make_model(TABLE), jnd=JndScale([-1.0, 2.0], [0.0, 1.0]))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,7 @@ def test_every_reading_is_what_the_model_says(url, table):
     response = httpx.post(f"{url}/predict", json=asked)
     assert response.status_code == 200, response.text
     answer, expected = response.json(), table.predict(scaled(rows, TABLE))
-    assert (answer["method"], answer["labels"]) == ("gmlr", list(LABELS))
+    assert (answer["method"], answer["scale"], answer["labels"]) == ("gmlr", "jnd", list(LABELS))
     instances = answer["instances"]
     assert [one["name"] for one in instances] == list("abcdefg")
     assert [one["order"] for one in instances] == expected.orders

@@ -68,8 +68,10 @@ def pieces(
 
 def opening(found: Prediction, top: int | None) -> bytes:
     """What an answer begins with, up to its first instance."""
-    labels = b"" if top else b'"labels":%b,' % encoded(list(found.labels))
-    return b'{"method":%b,%b"instances":[' % (encoded(found.method), labels)
+    about = {"method": found.method} | ({} if found.scale is None else {"scale": found.scale})
+    if not top:
+        about["labels"] = list(found.labels)
+    return encoded(about)[:-1] + b',"instances":['
 
 
 def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
