@@ -93,7 +93,7 @@ def column(answer, name):
 
 def test_every_reading_is_what_the_model_says(url, table):
     rows = rows_of(7)
-    readings = ["buckets", "p_first", "expected_rank", "p_rank", "p_above", "partial_order"]
+    readings = ["buckets", "p_first", "expected_rank", "degree", "p_rank", "p_above", "partial_order"]
     asked = {"rows": rows.tolist(), "readings": readings, "confidence": 0.8, "names": list("abcdefg")}
     response = httpx.post(f"{url}/predict", json=asked)
     assert response.status_code == 200, response.text
@@ -106,7 +106,7 @@ def test_every_reading_is_what_the_model_says(url, table):
     assert [one["partial"] for one in instances] == expected.partial_text(0.8)
     assert [one["partial_order"] for one in instances] == expected.partial_order(0.8).tolist()
     assert (column(answer, "rank") == expected.ranks).all()
-    for name in ("significance", "sigma", "p_relevant", "p_first", "expected_rank"):
+    for name in ("significance", "sigma", "p_relevant", "p_first", "expected_rank", "degree"):
         np.testing.assert_allclose(column(answer, name), getattr(expected, name), rtol=1e-4, atol=1e-6)
     low, high = expected.rank_interval(0.8)
     assert (column(answer, "rank_low") == low).all()
