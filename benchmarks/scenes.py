@@ -38,6 +38,7 @@ COMPARED = (
     ("jnd", "canonical mu"),
     ("jnd", "crpc votes"),
     ("jnd, relevant part", "crpc votes"),
+    ("degree", "crpc votes"),
     ("expected rank", "crpc votes"),
 )
 Ranker = Callable[[str, Any, Any, Any], Prediction]
@@ -86,6 +87,7 @@ def predictions(features: Any, ranks: Any, model: Ranker) -> dict[str, Any]:
             "canonical mu": one.rescaled("canonical").significance,
             "jnd": one.rescaled("jnd").significance,
             "jnd, relevant part": np.maximum(one.rescaled("jnd").significance, 0.0),
+            "degree": one.rescaled("jnd").degree,
             "expected rank": one.expected_rank,
             "crpc votes": votes.scores,
         }

@@ -4,7 +4,9 @@ import json
 import math
 import pickle
 import re
+from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from gaussianmlr import DataError, Prediction, methods, to_ranks
 from gaussianmlr.methods import Reading
 from gaussianmlr.model.calibration import Calibration
 from gaussianmlr.model.prediction import Significances
+from gaussianmlr.model.scale import JndScale
 
 LABELS = ("sky", "sea", "sun", "fog")
 
@@ -113,6 +116,46 @@ def test_laws_of_ranks_are_laws_and_know_the_relevance(calibration):
         assert law[high[row, label] + 1 :].sum() <= 0.1 + 1e-9
 
 
+@pytest.mark.parametrize("temperature", [1.0, 0.7, 3.0])
+def test_degrees_against_exact_integrals(temperature):
+    """E[s | s > 0] by mpmath, times the calibrated probability of relevance."""
+    mu = np.array([[-30.0, -6.0, -1.0, -1e-3, 0.0, 0.5, 4.0, 900.0]])
+    found = Prediction.from_reading(
+        reading_of(mu, np.full_like(mu, 0.8)), "abcdefgh", calibration=Calibration(temperature, 1.0)
+    ).rescaled("raw")
+    with mpmath.workdps(40):
+        for label, m in enumerate(mu[0]):
+            z = mpmath.mpf(m) / mpmath.mpf(0.8)
+            tail = mpmath.erfc(-z / mpmath.sqrt(2)) / 2
+            mean = m + mpmath.mpf(0.8) * mpmath.npdf(z) / tail
+            if abs(m) < 5:
+                ends = [0, max(m, 0) + 1, max(m, 0) + 30]
+                integral = mpmath.quad(lambda x, m=m: x * mpmath.npdf(x, m, 0.8), ends)
+                assert mpmath.almosteq(mean * tail, integral, 1e-12)
+            wanted = float(mean) * found.p_relevant[0, label]
+            assert found.degree[0, label] == pytest.approx(wanted, rel=1e-11)
+
+
+def test_degrees_on_all_scales():
+    prediction = replace(make(40), jnd=JndScale([-1.0, 2.0], [-0.5, 1.0]), scale="jnd")
+    draws = np.random.default_rng(0).normal(prediction.significance, prediction.sigma, (100_000, 40, 4))
+    often = (draws > 0).sum(0) > 10_000
+    above = np.maximum(draws, 0).sum(0) / np.maximum(1, (draws > 0).sum(0))
+    assert often.sum() > 80
+    assert np.abs(prediction.p_relevant * above - prediction.degree)[often].max() < 0.03
+    canonical = prediction.rescaled("canonical")
+    assert (np.abs(canonical.degree - prediction.degree) > 0.2).any()
+    factor = np.exp(np.random.default_rng(1).normal(0, 2, (40, 1)))
+    other = Prediction.from_reading(reading_of(*(factor * part for part in prediction.raw)), LABELS)
+    assert np.allclose(other.degree, canonical.degree)  # the gauge of an instance does not matter
+    sure = Prediction(np.array([[-1e200, 1e200]]), np.array([[0.0, 1.0]]), ("a", "b"), law(1e200))
+    assert sure.rescaled("raw").degree.tolist() == [[0.0, 1e200]]
+
+
+def law(size):
+    return Significances(np.array([[-size, size]]), np.ones((1, 2)))
+
+
 def test_a_certain_no_in_the_far_tail_stays_a_law():
     prediction = Prediction.from_reading(
         reading_of([[-60.0, 2.0]], [[1.0, 1.0]]), "ab", calibration=Calibration(20.0, 1.0)
@@ -155,6 +198,7 @@ def test_temperatures_in_closed_form():
     [
         "significance",
         "sigma",
+        "degree",
         "p_above",
         "p_first",
         "p_rank",
@@ -176,11 +220,11 @@ def test_methods_without_sigma_say_what_they_have(reading):
 
 def test_frame_is_tidy():
     prediction = make(7)
-    frame = prediction.to_frame("p_first", "expected_rank", confidence=0.9)
+    frame = prediction.to_frame("p_first", "expected_rank", "degree", confidence=0.9)
     assert len(frame) == 28
     assert list(frame.columns) == [
         *("instance", "label", "rank", "score", "significance", "sigma", "p_relevant"),
-        *("p_first", "expected_rank", "rank_low", "rank_high"),
+        *("p_first", "expected_rank", "degree", "rank_low", "rank_high"),
     ]
     row = frame[(frame.instance == 4) & (frame.label == "sun")].iloc[0]
     assert row["rank"] == prediction.ranks[4, 2]

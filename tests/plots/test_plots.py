@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from gaussianmlr import DataError, GaussianMLR, Prediction, metrics, to_ranks
 from gaussianmlr.methods import Reading
 from gaussianmlr.model.calibration import Calibration, compare
+from gaussianmlr.model.scale import JndScale
 from gaussianmlr.plots import (
     CoverageDisplay,
     CriticalDifferenceDisplay,
@@ -109,6 +111,17 @@ def test_bars_against_other_thresholds():
     shown = SignificanceDisplay.from_predictions(scores).plot()
     assert shown.ax_.get_xlabel() == "score"
     assert [bar.get_width() for bar in shown.ax_.patches] == [1.0, -2.0]
+
+
+def test_axes_say_the_unit(prediction):
+    """Steps of one mean something in just noticeable differences alone."""
+    jnd = replace(prediction, jnd=JndScale([0.0], [0.5]), scale=None)
+    for one, unit in ((prediction, "significance"), (jnd, "significance in noticeable differences")):
+        assert SignificanceDisplay.from_predictions(one).plot().ax_.get_xlabel() == unit
+        assert GaussianDisplay.from_predictions(one).plot().ax_.get_xlabel().startswith(f"{unit};")
+        assert InterpolationDisplay.from_predictions(one).plot().ax_.get_ylabel().startswith(f"{unit};")
+    own = InterpolationDisplay.from_predictions(jnd, axis="height").plot()
+    assert own.ax_.get_ylabel().startswith("height;")
 
 
 def test_curves_are_gaussians(prediction):

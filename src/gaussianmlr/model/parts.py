@@ -34,7 +34,8 @@ Scale = Literal["jnd", "canonical", "raw"]
 
 _OF_ALL = "ranks, orders, scores and p_relevant"
 _OF_SIGMA = (
-    "significance, sigma, p_above, p_tie, p_first, p_rank, expected_rank, rank_interval and partial_order"
+    "significance, sigma, degree, p_above, p_tie, p_first, p_rank, expected_rank, rank_interval and "
+    "partial_order"
 )
 
 

@@ -20,7 +20,7 @@ from gaussianmlr.model import display
 from gaussianmlr.model.guarantees import Conformal, Guaranteed
 from gaussianmlr.model.pairs import TopPairs, partial_texts, refuse_pairs, top_pairs, top_places
 from gaussianmlr.model.parts import IntArray, Interval, Parts, Scale, Significances, law_of, scaled
-from gaussianmlr.model.ranks import mean_rank, rank_distribution
+from gaussianmlr.model.ranks import mean_degree, mean_rank, rank_distribution
 from gaussianmlr.model.tables import dict_of, frame_of
 from gaussianmlr.normal.gaussians import central_interval
 from gaussianmlr.normal.ties import pair_logs
@@ -199,6 +199,23 @@ class Prediction(Parts):
         return self._scaled.sigma
 
     @cached_property
+    def degree(self) -> FloatArray:
+        r"""Expected significance [N, K] where "does not apply" counts as zero; on `scale`, see `rescaled`.
+
+        It is 0 or larger, so unlike `significance` it can be averaged over instances, and compared with
+        grades: :math:`P(\text{relevant})\,E[s \mid s > 0]` for s ~ N(significance, sigma^2).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> raw = Significances(np.array([[6.0, 2.0, -4.0]]), np.array([[2.0, 2.0, 2.0]]))
+        >>> p_relevant = np.array([[0.99865, 0.8413, 0.0228]])
+        >>> Prediction(raw.mu, p_relevant, ("sky", "sea", "sun"), raw).degree.round(3)
+        array([[3.   , 1.083, 0.009]])
+        """
+        return fixed(mean_degree(*self._scaled, self.p_relevant))
+
+    @cached_property
     def p_above(self) -> FloatArray:
         """Probability [N, K, K] that a label is more significant than another; see `normal.p_above`.
 
@@ -316,7 +333,7 @@ class Prediction(Parts):
         Parameters
         ----------
         *more : str
-            Further readings of shape [N, K] as columns: ``"p_first"``, ``"expected_rank"``.
+            Further readings of shape [N, K] as columns: ``"p_first"``, ``"expected_rank"``, ``"degree"``.
         confidence : float, optional
             Adds `rank_interval` at this confidence, as ``rank_low`` and ``rank_high``; not with `top`.
         top : int, optional

@@ -1,14 +1,15 @@
-"""Distributions over ranks where a calibration has given relevance and pairs different temperatures."""
+"""Ranks and degrees where a calibration has given relevance and pairs different temperatures."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gaussianmlr import normal
 from gaussianmlr._utils.arrays import FloatArray
 
-__all__ = ["mean_rank", "rank_distribution"]
+__all__ = ["mean_degree", "mean_rank", "rank_distribution"]
 
 _REACHED = 1e-8  # below it the integrals over a label's positive significances have no digits left
 
@@ -28,6 +29,14 @@ def mean_rank(mu: Tensor, sigma: Tensor, p_relevant: FloatArray) -> FloatArray:
     others = (normal.expected_rank(mu, sigma) - normal.p_relevant(mu, sigma)).numpy()
     found: FloatArray = p_relevant + np.maximum(0.0, others) * _share(mu, sigma, p_relevant)
     return found
+
+
+def mean_degree(mu: FloatArray, sigma: FloatArray, p_relevant: FloatArray) -> FloatArray:
+    """The mean significance of a label if it is relevant, times the probability that it is."""
+    z = torch.from_numpy(mu / sigma)
+    above = mu + sigma * normal.inverse_mills(z).numpy()
+    possible = p_relevant > 0  # elsewhere the mean has no digits left
+    return np.where(possible, p_relevant * np.maximum(0.0, np.where(possible, above, 0.0)), 0.0)
 
 
 def _share(mu: Tensor, sigma: Tensor, p_relevant: FloatArray) -> FloatArray:

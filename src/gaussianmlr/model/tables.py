@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from gaussianmlr.model.prediction import Prediction
 
-__all__ = ["columns_of", "dict_of", "frame_of", "places_of", "plain"]
+__all__ = ["FURTHER", "columns_of", "dict_of", "frame_of", "places_of", "plain"]
+
+FURTHER = ("p_first", "expected_rank", "degree")  # columns on request
 
 
 def frame_of(
@@ -76,8 +78,8 @@ def columns_of(
         found |= {"significance": prediction.significance, "sigma": prediction.sigma}
     found["p_relevant"] = prediction.p_relevant
     for name in more:
-        if name not in ("p_first", "expected_rank"):
-            raise DataError(f"no column {name!r}; further ones are 'p_first' and 'expected_rank'")
+        if name not in FURTHER:
+            raise DataError(f"no column {name!r}; further ones are {', '.join(FURTHER)}")
         found[name] = getattr(prediction, name)
     if whole:
         if confidence is not None:

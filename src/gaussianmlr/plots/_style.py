@@ -111,3 +111,10 @@ class OfPredictions(Display):
     def _title_of(one: Prediction) -> str:
         """Name and predicted order of a single instance."""
         return f"{short(one.names[0], 30)}: {shown(one.orders[0])}"
+
+    @staticmethod
+    def _axis_of(prediction: Prediction) -> str:
+        """What the values of a prediction are, with their unit."""
+        if prediction.raw is None:
+            return "score"
+        return "significance in noticeable differences" if prediction.scale == "jnd" else "significance"

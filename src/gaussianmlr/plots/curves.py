@@ -270,8 +270,9 @@ class InterpolationDisplay(OfPredictions):
         if strange:
             raise DataError(f"no label {strange[0]!r}; there are {', '.join(prediction.labels[:20])}")
         columns = [prediction.labels.index(label) for label in wanted]
+        names = {"axis": cls._axis_of(prediction), **names}
         if prediction.raw is None:
-            return cls(prediction.scores[:, columns], wanted, truth=truth, **{"axis": "score", **names})
+            return cls(prediction.scores[:, columns], wanted, truth=truth, **names)
         mu, sigma = prediction.significance[:, columns], prediction.sigma[:, columns]
         return cls(mu, wanted, sigma=sigma, truth=truth, **names)
 

@@ -113,10 +113,10 @@ class SignificanceDisplay(OfPredictions):
             The true ranks of this instance.
         """
         one = prediction[int(instance)]
-        title = cls._title_of(one)
+        settings = {"truth": truth, "title": cls._title_of(one), "axis": cls._axis_of(one)}
         if one.raw is None:
-            return cls(one.scores[0], one.labels, truth=truth, title=title, axis="score")
-        return cls(one.significance[0], one.labels, spread=one.sigma[0], truth=truth, title=title)
+            return cls(one.scores[0], one.labels, **settings)
+        return cls(one.significance[0], one.labels, spread=one.sigma[0], **settings)
 
     def plot(self, ax: Any = None, *, most: int = _MOST_BARS) -> SignificanceDisplay:
         """Draw it; of many labels, the `most` that are furthest above their thresholds."""
@@ -181,6 +181,8 @@ class GaussianDisplay(OfPredictions):
         ten most significant.
     title : str
         Above the curves.
+    axis : str
+        Below them.
 
     Attributes
     ----------
@@ -198,7 +200,16 @@ class GaussianDisplay(OfPredictions):
 
     lines_: list[Any]
 
-    def __init__(self, mu: Any, sigma: Any, labels: Any, *, named: Any = None, title: str = "") -> None:
+    def __init__(
+        self,
+        mu: Any,
+        sigma: Any,
+        labels: Any,
+        *,
+        named: Any = None,
+        title: str = "",
+        axis: str = "significance",
+    ) -> None:
         self.labels = check_labels(labels)
         self.mu, self.sigma = (
             vector(part, name, len(self.labels)) for part, name in ((mu, "mu"), (sigma, "sigma"))
@@ -208,15 +219,16 @@ class GaussianDisplay(OfPredictions):
         if named is None:
             named = (self.mu > 0) & np.isin(np.arange(len(self.mu)), np.argsort(-self.mu)[:_MOST_NAMES])
         self.named = vector(named, "named", len(self.labels)).astype(bool)
-        self.title = title
+        self.title, self.axis = title, axis
 
     @classmethod
     def from_predictions(
         cls, prediction: Prediction, instance: int = 0, *, named: Any = None
     ) -> GaussianDisplay:
-        """One instance of a prediction, in the canonical gauge; for methods with sigma."""
+        """One instance of a prediction, on its `scale`; for methods with sigma."""
         one = prediction[int(instance)]
-        return cls(one.significance[0], one.sigma[0], one.labels, named=named, title=cls._title_of(one))
+        settings = {"named": named, "title": cls._title_of(one), "axis": cls._axis_of(one)}
+        return cls(one.significance[0], one.sigma[0], one.labels, **settings)
 
     def plot(self, ax: Any = None, *, span: tuple[float, float] | None = None) -> GaussianDisplay:
         """Draw it, over `span` or the range of the curves."""
@@ -235,7 +247,7 @@ class GaussianDisplay(OfPredictions):
         ax.set_xlim(x[0], x[-1])
         self._name(ax, x)
         ax.set_yticks([])
-        ax.set_xlabel("significance; left of 0: not relevant")
+        ax.set_xlabel(f"{self.axis}; left of 0: not relevant")
         self._set_title(ax, self.title)
         bare(ax, "top", "right", "left")
         return self._drawn(ax)

@@ -67,7 +67,8 @@ def chosen_section(evidence: Evidence, rows: Sequence[int]) -> Data:
 def _curves(one: Prediction, truth: Any, anchor: str) -> Markup:
     named = (truth > 0) | (one.ranks[0] > 0)
     mu, sigma = one.significance[0], one.sigma[0]
-    display = GaussianDisplay(mu, sigma, one.labels, named=named)
+    display = GaussianDisplay.from_predictions(one, named=named)
+    display.title = ""  # the card has a heading
     # The span shows the labels that apply; others may be anywhere left of zero.
     far = float((mu + 3 * sigma)[named].max(initial=1.0))
     values = ", ".join(f"{one.labels[k]} {mu[k]:.2f}" for k in np.argsort(-mu, kind="stable") if named[k])

@@ -15,6 +15,7 @@ from gaussianmlr.apps.play.app import playing_app
 from gaussianmlr.cli.play import _named
 from gaussianmlr.data import load_digits
 from gaussianmlr.errors import DataError
+from gaussianmlr.model.scale import JndScale
 from support.paging import ask_app, browser, digit_model, pixels_of, running
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def model():
-    return digit_model()
+    return replace(digit_model(), jnd=JndScale([-1.0, 2.0], [0.0, 1.0]))
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,7 @@ def test_the_picture_is_what_was_asked_for_and_what_was_read(url, model):
     expected = model.predict(torch.from_numpy(pixels.copy())[None, None])
     (found,) = found["answers"]
     assert found["order"] == expected.orders[0]
+    assert found["scale"] == expected.scale == "jnd"
     assert found["partial"] == expected.partial_text(0.7)[0]
     for name in ("significance", "sigma", "p_first", "p_above", "p_relevant"):
         np.testing.assert_allclose(found[name], getattr(expected, name)[0], rtol=1e-3, atol=1e-5)

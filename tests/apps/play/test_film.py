@@ -13,6 +13,7 @@ from gaussianmlr.apps.play.app import playing_app
 from gaussianmlr.apps.play.film import Shooting, film_probe, film_setting, sheet
 from gaussianmlr.data import SETTINGS, adjusting_sequences, load_digits
 from gaussianmlr.data.ranked_mnist.settings import Setting
+from gaussianmlr.model.scale import JndScale
 from support.paging import ask_app, browser, digit_model, pixels_of, running
 
 pytestmark = pytest.mark.slow
@@ -22,7 +23,9 @@ METHODS = ("gmlr", "crpc")
 
 @pytest.fixture(scope="module")
 def models():
-    return [digit_model(method=method) for method in METHODS]
+    found = [digit_model(method=method) for method in METHODS]
+    found[METHODS.index("gmlr")].jnd = JndScale([-1.0, 2.0], [0.0, 1.0])
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +106,7 @@ def test_frames_and_readings_are_those_of_the_models(url, models):
         scores = (alone.significance if by_sigma else alone.scores)[:, [5, 0, 8]]
         np.testing.assert_allclose(track["significance"], scores, rtol=1e-3, atol=1e-5)
         assert track["orders"] == alone.orders
+        assert track["scale"] == alone.scale
         if by_sigma:
             np.testing.assert_allclose(track["sigma"], alone.sigma[:, [5, 0, 8]], rtol=1e-3)
         else:

@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 import zlib
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -21,6 +22,7 @@ from gaussianmlr.data.inputs import scaled
 from gaussianmlr.data.open import image_inputs
 from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.scale import JndScale
 from support.commanding import gmlr
 from support.paging import running
 
@@ -43,7 +45,7 @@ def make_model(inputs, method="gmlr", backbone="mlp"):
 
 @pytest.fixture(scope="module")
 def table():
-    return make_model(TABLE)
+    return replace(make_model(TABLE), jnd=JndScale([-1.0, 2.0], [0.0, 1.0]))
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +93,12 @@ def column(answer, name):
 
 def test_every_reading_is_what_the_model_says(url, table):
     rows = rows_of(7)
-    readings = ["buckets", "p_first", "expected_rank", "p_rank", "p_above", "partial_order"]
+    readings = ["buckets", "p_first", "expected_rank", "degree", "p_rank", "p_above", "partial_order"]
     asked = {"rows": rows.tolist(), "readings": readings, "confidence": 0.8, "names": list("abcdefg")}
     response = httpx.post(f"{url}/predict", json=asked)
     assert response.status_code == 200, response.text
     answer, expected = response.json(), table.predict(scaled(rows, TABLE))
-    assert (answer["method"], answer["labels"]) == ("gmlr", list(LABELS))
+    assert (answer["method"], answer["scale"], answer["labels"]) == ("gmlr", "jnd", list(LABELS))
     instances = answer["instances"]
     assert [one["name"] for one in instances] == list("abcdefg")
     assert [one["order"] for one in instances] == expected.orders
@@ -104,7 +106,7 @@ def test_every_reading_is_what_the_model_says(url, table):
     assert [one["partial"] for one in instances] == expected.partial_text(0.8)
     assert [one["partial_order"] for one in instances] == expected.partial_order(0.8).tolist()
     assert (column(answer, "rank") == expected.ranks).all()
-    for name in ("significance", "sigma", "p_relevant", "p_first", "expected_rank"):
+    for name in ("significance", "sigma", "p_relevant", "p_first", "expected_rank", "degree"):
         np.testing.assert_allclose(column(answer, name), getattr(expected, name), rtol=1e-4, atol=1e-6)
     low, high = expected.rank_interval(0.8)
     assert (column(answer, "rank_low") == low).all()

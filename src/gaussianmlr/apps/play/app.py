@@ -299,6 +299,7 @@ def _said(found: Prediction, confidence: float) -> dict[str, Any]:
     if found.raw is not None:
         for name in ("significance", "sigma", "p_first", "p_above"):
             said[name] = getattr(found, name)[0].tolist()
+        said["scale"] = found.scale
         said["partial"] = found.partial_text(confidence)[0]
     return said
 

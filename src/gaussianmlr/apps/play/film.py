@@ -131,6 +131,7 @@ def _track(probe: Probe, answer: Prediction) -> dict[str, Any]:
     return {
         "significance": scores[:, columns].tolist(),
         "sigma": None if answer.raw is None else answer.sigma[:, columns].tolist(),
+        "scale": answer.scale,
         "orders": answer.orders,
         "numbers": follow_score(scores[None, :, columns], probe.significance),
     }

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from gaussianmlr.apps.web.answers import encoded
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.prediction import Prediction
-from gaussianmlr.model.tables import columns_of, places_of, plain
+from gaussianmlr.model.tables import FURTHER, columns_of, places_of, plain
 
 __all__ = ["check_pairs", "cost", "instances", "opening", "pieces"]
 
@@ -68,8 +68,10 @@ def pieces(
 
 def opening(found: Prediction, top: int | None) -> bytes:
     """What an answer begins with, up to its first instance."""
-    labels = b"" if top else b'"labels":%b,' % encoded(list(found.labels))
-    return b'{"method":%b,%b"instances":[' % (encoded(found.method), labels)
+    about = {"method": found.method} | ({} if found.scale is None else {"scale": found.scale})
+    if not top:
+        about["labels"] = list(found.labels)
+    return encoded(about)[:-1] + b',"instances":['
 
 
 def _promise(found: Prediction, guarantee: float) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def _labels(
     The texts of all numbers and what stands between them are one list that is joined row by row, which takes
     half the time of dicts.
     """
-    further = [name for name in ("p_first", "expected_rank") if name in readings]
+    further = [name for name in FURTHER if name in readings]
     places = places_of(found, top)
     columns = columns_of(found, further, confidence, places, whole=top is None)
     flat, step = places.ravel().tolist(), 2 * len(columns)

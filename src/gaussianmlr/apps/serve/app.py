@@ -28,7 +28,7 @@ from gaussianmlr.model.model import Model
 
 __all__ = ["Limits", "serving_app"]
 
-More = Literal["buckets", "p_first", "expected_rank", "p_rank", "p_above", "p_tie", "partial_order"]
+More = Literal["buckets", "p_first", "expected_rank", "degree", "p_rank", "p_above", "p_tie", "partial_order"]
 Confidence = Annotated[
     float | None, Field(gt=0.5, lt=1, description="Adds the part of each order that is certain.")
 ]

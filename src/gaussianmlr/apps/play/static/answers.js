@@ -1,6 +1,6 @@
 // One column per model: its prediction for the canvas beside the true order.
 import { byId, make } from "/static/base.js";
-import { drawScores, firstRows, pairRows } from "/static/web/charts.js";
+import { drawScores, firstRows, pairRows, unitOf } from "/static/web/charts.js";
 
 const NO_SIGMA = "Not available: this method has no sigma.";
 let columns = [];
@@ -56,7 +56,7 @@ export function showAnswers(found) {
       ? "One Gaussian curve per digit; a digit applies if its mean is right of the line at zero"
       : "One bar per digit; a digit applies above the threshold");
     column.note.textContent = answer.sigma
-      ? "A digit applies if its mean is right of the line at zero."
+      ? `A digit applies if its mean is right of the line at zero.${unitOf(answer.scale)}`
       : `${column.model.scores}: a digit applies above the line.`;
     column.first.replaceChildren(...(answer.p_first ? firstRows(answer) : [NO_SIGMA]));
     column.pairs.replaceChildren(answer.p_above ? make("table", { class: "pairs" }, make("tbody", {}, ...pairRows(answer))) : NO_SIGMA);

@@ -1,7 +1,7 @@
 // Scores along a film up to the current frame: one line per digit, its ± sigma, and the line at zero.
 import { make } from "/static/base.js";
 import { heading, showOrder } from "/static/play/answers.js";
-import { colour, ticks } from "/static/web/charts.js";
+import { colour, ticks, unitOf } from "/static/web/charts.js";
 
 const WIDTH = 560, HEIGHT = 300, LEFT = 44, RIGHT = 30, TOP = 14, BOTTOM = 52, LINE = 18;
 const NUMBERS = ["monotonicity", "linearity", "drift"];
@@ -47,7 +47,7 @@ export function drawTrack(track, film, answer) {
   const names = film.digits.map((digit) => make("text", { fill: colour(digit) }, String(digit)));
   track.svg.replaceChildren(...nodes, lines, ...dots, ...names);
   const what = sigma ? "Means with a band of one sigma" : track.model.scores;
-  track.note.textContent = `${what}; a digit applies above the dashed line.`;
+  track.note.textContent = `${what}; a digit applies above the dashed line.${unitOf(answer.scale)}`;
   track.svg.setAttribute("aria-label",
     `${what} of the digits ${film.digits.join(", ")} along the film; ${sigma ? "zero" : "the threshold"} is a dashed line`);
   Object.assign(track, { cover, dots, names, x, y, answer, film });

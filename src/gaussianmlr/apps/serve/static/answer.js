@@ -1,6 +1,6 @@
 // The prediction for one instance: order, partial order, curves, and a row per label.
 import { byId, make } from "/static/base.js";
-import { colourOf, drawScores } from "/static/web/charts.js";
+import { colourOf, drawScores, unitOf } from "/static/web/charts.js";
 
 const MOST_CURVES = 10;
 const MOST_ROWS = 20;
@@ -10,6 +10,7 @@ let places = new Map(); // of labels
 let paint = null;
 let every = false; // whether all labels are listed
 let last = null;
+let scale = null; // of its significances
 
 /** Know the labels of the model. */
 export function setAnswer(about) {
@@ -43,7 +44,8 @@ function coloured(text) {
 }
 
 /** Show what the server answered for one instance. */
-export function showAnswer({ instances: [found] }) {
+export function showAnswer({ scale: of, instances: [found] }) {
+  scale = of;
   last = Object.entries(found.labels).map(([label, of]) => ({ label, place: places.get(label), ...of }))
     .sort((a, b) => b.score - a.score || a.place - b.place);
   const order = byId("order");
@@ -69,7 +71,7 @@ function drawCurves() {
   const what = has ? "mean is right of the line at zero" : "score is above the threshold";
   byId("curves").setAttribute("aria-label", has ? "One Gaussian curve per label" : "One bar per label");
   const count = drawn.length < places.size ? ` The ${drawn.length} most significant of ${places.size.toLocaleString("en")} labels are drawn.` : "";
-  byId("note").textContent = `A label applies if its ${what}.${count}`;
+  byId("note").textContent = `A label applies if its ${what}.${unitOf(scale)}${count}`;
 }
 
 function drawRows() {

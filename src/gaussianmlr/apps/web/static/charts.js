@@ -22,6 +22,9 @@ export function ticks(low, high, about = 4) {
   return found;
 }
 
+/** What one step of a scale of significances means, in words. */
+export const unitOf = (scale) => scale === "jnd" ? " One step apart is ordered correctly 84 times in 100." : "";
+
 /** Gaussian curves with the line at zero or, without sigma, bars that stand on the threshold. */
 export function drawScores(svg, answer, paint = ofDigits(answer)) {
   svg.replaceChildren(...(answer.sigma ? curves(answer, paint) : bars(answer, paint)));
