@@ -28,6 +28,7 @@ from gaussianmlr.data.readers.avdp import assemble_avdp
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.grades import Grading
 from gaussianmlr.data.readers.images import MAX_PIXELS, open_image, read_image
+from gaussianmlr.data.readers.instances import NO_ROW
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import assemble_images
 from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
@@ -119,10 +120,13 @@ def check(
             _check_twins(data, digests, "image", problems)
         else:
             data = _read(kind, root, problems, labels, grading, layout)
-    except DataError:
+    except DataError as error:
         if not problems:
             raise
-        data = None  # no row is left; the problems say why
+        data = None
+        said = str(error)
+        if "\n" not in said and not said.endswith(NO_ROW):  # otherwise the problems say it already
+            problems.add(kind, root.name, said.removeprefix(f"{root.name}: "))
     if data is not None:
         if kind in ("table", "texts") and data.kind == "orders":
             problems.add("feature", data.source, ORDERS_ALONE)
