@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.progress import progress
 from gaussianmlr.data.checks.exports import assemble_export
 from gaussianmlr.data.checks.report import Report
@@ -274,6 +275,7 @@ def _check_unseen(data: RankedData, problems: Problems) -> None:
 
 def _look(images: Iterable[Path], max_pixels: int, workers: int | None, shown: bool) -> list[_Seen]:
     """Read every picture, in threads: decoders release the interpreter's lock."""
+    require("checking pictures", "PIL")
     files = list(images)
     with (
         progress("reading pictures", len(files), shown=shown) as done,
