@@ -125,9 +125,9 @@ def check(
         if not problems:
             raise
         data = None
-        said = str(error)
-        if "\n" not in said and not said.endswith(NO_ROW):  # otherwise the problems say it already
-            problems.add(kind, root.name, said.removeprefix(f"{root.name}: "))
+        more = str(error)
+        if "\n" not in more and not more.endswith(NO_ROW):  # otherwise the problems say it already
+            problems.add(kind, root.name, more.removeprefix(f"{root.name}: "))
     if data is not None:
         if kind in ("table", "texts") and data.kind == "orders":
             problems.add("feature", data.source, ORDERS_ALONE)
