@@ -23,5 +23,7 @@ USER gmlr
 WORKDIR /home/gmlr
 ENV PATH=/app/bin:$PATH PYTHONUNBUFFERED=1
 EXPOSE 8000
+HEALTHCHECK --start-period=60s \
+  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/health', timeout=5)"]
 ENTRYPOINT ["gmlr"]
 CMD ["--help"]

@@ -22,7 +22,9 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "download_all_examples": False,
     "abort_on_example_error": True,
+    "capture_repr": ("_repr_html_",),  # frames, not what a last call of matplotlib returns
 }
+default_role = "literal"  # `names` in docstrings and examples
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 napoleon_google_docstring = False
@@ -35,3 +37,13 @@ html_static_path = ["_static"]
 html_css_files = ["tasks.css"]
 html_title = f"gaussianmlr {__version__}"
 suppress_warnings = ["ref.python"]  # two classes may have attributes of one name
+
+
+def _skipped(app, what, name, obj, skip, options):
+    """Whether to leave out a member: fields of named tuples say no more than their place."""
+    return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
+def setup(app):
+    """Connect the above, as Sphinx asks."""
+    app.connect("autodoc-skip-member", _skipped)

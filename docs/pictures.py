@@ -1,4 +1,4 @@
-"""Draw the pictures of the README and of the landing page into docs/images: `python docs/pictures.py`.
+"""Draw the pictures of the README and of the pages into docs/images: `python docs/pictures.py`.
 
 The examples draw their own; the page of `gmlr annotate` is taken from a browser (playwright, and Chromium).
 """
@@ -21,6 +21,8 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from PIL import Image
+
+from gaussianmlr.data import contact_sheet
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
@@ -48,6 +50,8 @@ def main() -> None:
     scenes.draw_without_rendering()
     save(scenes, IMAGES / "task-photographs.png", box=one.bbox.transformed(scenes.dpi_scale_trans.inverted()))
     draw_methods(IMAGES / "methods.png")
+    write(contact_sheet(["gray-s", "color-b"], columns=5, digits="embedded"), IMAGES / "ranked-mnist.png")
+    draw_comparison(IMAGES / "comparison.png")
     take_annotate(IMAGES / "annotate.png")
 
 
@@ -96,16 +100,24 @@ def drawn_by(example: str):
 
 
 def save(figure, file: Path, dpi: int = 120, box=None) -> None:
-    """Write a figure with few colours, which is a third of the bytes."""
+    """Draw a figure, and write it."""
     whole = io.BytesIO()
     figure.savefig(whole, dpi=dpi, bbox_inches=box)
-    reduced(Image.open(whole)).save(file, optimize=True)
+    write(Image.open(whole), file)
+
+
+def write(picture: Image.Image, file: Path) -> None:
+    """Write a picture with 256 colours, which is a third of the bytes."""
+    picture.convert("RGB").quantize(256, kmeans=2).save(file, optimize=True)
     print(file.relative_to(ROOT))
 
 
-def reduced(picture: Image.Image) -> Image.Image:
-    """The same with 256 colours."""
-    return picture.convert("RGB").quantize(256, kmeans=2)
+def draw_comparison(file: Path) -> None:
+    """What `gmlr compare` draws for the table of the examples."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["compare", ROOT / "examples/hikes.csv", "--out", folder, "--quiet"]
+        subprocess.run([sys.executable, "-m", "gaussianmlr", *map(str, command)], check=True)
+        write(Image.open(f"{folder}/comparison.png"), file)
 
 
 def take_annotate(file: Path) -> None:
@@ -146,8 +158,7 @@ def take_annotate(file: Path) -> None:
     for one in shots:
         both.paste(one, (left, 0))
         left += one.width + gap
-    reduced(both.resize((1600, 1600 * both.height // both.width))).save(file, optimize=True)
-    print(file.relative_to(ROOT))
+    write(both.resize((1600, 1600 * both.height // both.width)), file)
 
 
 def page(chromium, address: str, name: str, width: int, scheme: str):

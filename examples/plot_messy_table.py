@@ -18,7 +18,7 @@ folder = Path(tempfile.mkdtemp())
 rows = ["Höhe;Region;Tag;Bemerkung;Ziel"]
 for number in range(60):
     high = number % 3
-    height = ["0,2", "1,4", "3,1"][high] if number % 7 else ""
+    height = f"{[0.2, 1.4, 3.1][high] + number / 100:.2f}".replace(".", ",") if number % 7 else ""
     region = ["Küste", "Hügel", "Alpen"][high]
     order = ["sea, sky", "sky, mountain", "mountain, sky"][high]
     rows.append(f"{height};{region};2024-0{1 + number % 9}-15;-;{order}")

@@ -38,7 +38,7 @@ def gmlr(*command):
 
 gmlr("predict", "shipped:nsid", photos, "--out", folder / "scenes.csv")
 scenes = pd.read_csv(folder / "scenes.csv")
-scenes["order"]
+print(scenes["order"].to_string())
 
 # %%
 # The table also holds a curve per label: how significant it is, and how sure that is. Labels left of zero do

@@ -17,7 +17,7 @@ from gaussianmlr import GaussianMLR
 from gaussianmlr.plots import GaussianDisplay
 
 folder = Path(__file__).parent if "__file__" in globals() else Path.cwd()
-hikes = pd.read_csv(folder / "hikes.csv", keep_default_na=False)  # no label applies to some hikes
+hikes = pd.read_csv(folder / "hikes.csv", keep_default_na=False)  # "" = no label applies
 orders = hikes.pop("ranking").tolist()
 labels = ["mountain", "sea", "sky", "snow"]
 hikes.head(4).assign(order=orders[:4])
@@ -26,7 +26,7 @@ hikes.head(4).assign(order=orders[:4])
 # `GaussianMLR` is a scikit-learn estimator. By default it compares networks with boosted trees on held-out
 # rows, and keeps what is better there.
 ranker = GaussianMLR(labels=labels, random_state=0).fit(hikes[:300], orders[:300])
-print(ranker.chosen_)
+print(ranker.chosen_["kind"], "-", ranker.chosen_["why"].replace("; ", ";\n"))
 print("tau-b on unseen rows:", round(ranker.score(hikes[300:], orders[300:]), 3))
 
 # %%

@@ -62,6 +62,8 @@ def built(tmp_path_factory):
 
 def test_the_pages_build_without_a_warning(built):
     index = (built / "index.html").read_text("utf-8")
+    for page in (ROOT / "docs/api").glob("*.md"):
+        assert f'href="api/{page.stem}.html"' in (built / "api.html").read_text("utf-8"), page.name
     for script in (ROOT / "examples").glob("plot_*.py"):
         assert (built / f"examples/{script.stem}.html").is_file()
     for page in (ROOT / "docs").glob("*.md"):

@@ -122,6 +122,26 @@ def is_record(value):
 SHOWN_ELSEWHERE = {"Backbone", "Head", "Report", "Agreement", "Result", "Thurstone"}
 
 
+def test_the_image_is_built_from_what_is_there():
+    """No daemon runs here; its text names files, extras, pins and an address that exist."""
+    text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    ignored = {line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if "*" not in line}
+    for words in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
+        for name in words.split():
+            assert (ROOT / name).exists(), name
+            assert name not in ignored
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {project["readme"], *project["license-files"]} <= set(text.split())  # the build reads them
+    extras = re.search(r"\.\[([\w,-]+)\]", text)[1].split(",")
+    assert set(extras) <= set(project["optional-dependencies"])
+    assert "\ntorch==" in (ROOT / "constraints.txt").read_text("utf-8")  # what grep looks for
+    assert text.index("USER gmlr") < text.index("ENTRYPOINT")
+    port = re.search(r"EXPOSE (\d+)", text)[1]
+    assert f"http://127.0.0.1:{port}/health" in text
+    served = (ROOT / "src/gaussianmlr/apps/web/server.py").read_text("utf-8")
+    assert '@app.get("/health"' in served
+
+
 def test_every_public_name_has_an_example():
     names = {*public(gaussianmlr), *public(model), *public(training)}
     assert len(names) > 100

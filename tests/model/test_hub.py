@@ -56,6 +56,15 @@ def test_the_card_is_one_that_the_hub_reads(model, tmp_path):
     assert f"| tau-b | {value} |" in card.text
 
 
+def test_a_card_without_metrics_says_how_to_measure(model):
+    from dataclasses import replace
+
+    card = replace(model, about={}).card()
+    assert "## Metrics\n\nNone were recorded in training; `gmlr evaluate FOLDER DATA` measures them." in card
+    assert "over all epochs: unknown" in card
+    assert "over all epochs: 1,234" in replace(model, about={"images": 1234}).card()
+
+
 def test_labels_cannot_change_the_card(model):
     from dataclasses import replace
 
@@ -83,7 +92,7 @@ def test_what_is_no_model_is_neither_replaced_nor_opened(model, tmp_path):
     for name in ("a/b/c", "no such: name"):
         with pytest.raises(DataError, match="neither a folder nor a name on the Hub"):
             Model.from_pretrained(name, local_files_only=True)
-    with pytest.raises(DataError, match="not in the cache"):
+    with pytest.raises(DataError, match="is no folder and not in the cache of the Hub"):
         Model.from_pretrained("nobody/nothing", local_files_only=True, cache_dir=tmp_path / "empty")
 
 

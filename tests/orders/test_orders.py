@@ -189,7 +189,10 @@ def test_weak_keeps_the_bipartition(ranks):
         (['a > "b'], "quote at character 5 is never closed"),
         ([["a", []]], "empty bucket"),
         ([["a", 3]], "expected a label or a bucket of labels, got 3"),
-        ([{"a": 1.5}], "label 'a' has rank 1.5"),
+        (
+            [{"a": 1.5}],
+            "label 'a' has rank 1.5; .* `densify` turns a frame of grades",
+        ),
         ([{"a": -2}], "label 'a' has rank -2"),
         ([[1, 0, 0, 0], [1, 0, 0]], "row 1: \\[1, 0, 0\\] has 3 values, expected 4"),
         ([[1.0, np.nan, 0, 0]], "row 0: nan in column 1 .* -1 stands for unknown"),
@@ -298,7 +301,10 @@ def test_gaps_of_every_make():
             g.to_ranks([gap])
     for kind in ("Int64", "Float64", object):
         frame = pd.DataFrame({"a": [2, 0], "b": [1, None]}, dtype=kind)
-        with pytest.raises(DataError, match=r"row 1: nan in column 1 \('b'\) of .*; expected integers; -1"):
+        with pytest.raises(
+            DataError,
+            match=r"row 1: nan in column 1 \('b'\) of .*; expected integers; -1 .*; `from_positions`",
+        ):
             g.to_ranks(frame)
         with pytest.raises(DataError, match="nan in column 1"):
             g.orders.check_ranks(frame)

@@ -100,8 +100,10 @@ def annotate_command(
         names = options.listed(labels)
         if names is None and not out.exists():
             raise DataError(
-                f"{out}: does not exist yet; give --labels, a list or a file with one label per line"
+                f"{out}: does not exist yet; give --labels sky,sea,sun, or a file with one label per line"
             )
+        if names is not None and len(names) == 1 and not out.exists():
+            raise DataError(f"--labels gives one label, {names[0]!r}; expected several, as in sky,sea,sun")
         known = _labels_of(out) if names is None else names
         check_candidates(found, known)
         instructions = None if guide is None else read_guide(guide, known)

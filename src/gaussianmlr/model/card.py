@@ -73,9 +73,13 @@ def model_card(model: Model, *, data: str = "", use: str = "") -> str:
         lines.append(f"- Guarantees: calibrated on {model.conformal.rows:,} rows")
     lines += ["", "## Training data", ""]
     lines += [data, ""] if data else []
-    lines.append(f"- Training instances seen: {about.get('images', 'unknown')}")
+    seen = about.get("images")
+    lines.append(
+        f"- Training instances seen, over all epochs: {f'{seen:,}' if isinstance(seen, int) else 'unknown'}"
+    )
     if fingerprint := about.get("fingerprint"):
         lines.append(f"- Fingerprint: `{str(fingerprint).replace('`', '')}`")
+    lines += ["", "## Metrics", ""]
     if metrics := about.get("metrics"):
         columns = {"model": metrics, **_peers(model)}
         rows = [
@@ -84,10 +88,14 @@ def model_card(model: Model, *, data: str = "", use: str = "") -> str:
         ]
         where = markdown(str(about.get("measured_on", "validation")))
         head = ["metric", *("value" if name == "model" else name for name in columns)]
-        lines += ["", "## Metrics", "", f"Measured on {where} data, in percent:", ""]
-        lines += markdown_table(head, rows)
+        lines += [f"Measured on {where} data, in percent:", "", *markdown_table(head, rows)]
+    else:
+        lines.append("None were recorded in training; `gmlr evaluate FOLDER DATA` measures them.")
     lines += ["", "## Intended use", "", use or _USE, ""]
-    ending = "Load it with `gaussianmlr.load(FOLDER)`; the recipe is in `config.json`."
+    ending = (
+        "Load it with `gaussianmlr.load(FOLDER)`, from the Hub with "
+        "`gaussianmlr.model.Model.from_pretrained(NAME)`; the recipe is in `config.json`."
+    )
     return _FRONT + "\n" + "\n".join([*lines, ending, ""])
 
 

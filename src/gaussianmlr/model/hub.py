@@ -54,7 +54,7 @@ def download(name: str, **options: Any) -> Path:
         ) from None
     except LocalEntryNotFoundError:
         raise DataError(
-            f"{name!r} is not in the cache, and the Hub was not reached or not to be asked"
+            f"{name!r} is no folder and not in the cache of the Hub, which was not reached or not to be asked"
         ) from None
     except HfHubHTTPError as error:
         raise DataError(f"{name!r} on the Hub: {str(error).splitlines()[0]}") from None

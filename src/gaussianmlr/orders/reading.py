@@ -193,7 +193,7 @@ def from_matrix(
         raise DataError(f"expected {len(wanted)} columns, one per label, got {matrix.shape[1]}")
     if matrix.dtype.kind == "f":
         expected = "expected integers; `densify` turns any numbers into ranks"
-        gap = "expected integers; -1 stands for unknown"
+        gap = "expected integers; -1 stands for unknown; `from_positions` reads positions (1 = best)"
         refuse(np.isnan(matrix), matrix, "rows hold NaN", gap, index, wanted)
         wrong = ~np.isfinite(matrix) | (matrix != np.round(matrix))
         refuse(wrong, matrix, "rows are not ranks", expected, index, wanted)
@@ -300,7 +300,8 @@ def _read_mapping(row: Mapping[Any, Any]) -> Buckets:
             raise OrderSyntaxError(f"expected labels to be texts, got {shorten(label)}")
         if not _is_number(rank) or not np.isfinite(rank) or rank != int(rank) or rank < UNKNOWN:
             raise OrderSyntaxError(
-                f"label {label!r} has rank {rank!r}; expected 0, 1, 2, ..., or -1 for unknown"
+                f"label {label!r} has rank {rank!r}; expected 0, 1, 2, ..., or -1 for unknown; "
+                "`densify` turns a frame of grades into ranks"
             )
         by_rank.setdefault(int(rank), []).append(str(label))
     unknown = by_rank.pop(UNKNOWN, [])

@@ -357,6 +357,7 @@ def test_from_answers_to_a_model(tmp_path):
         ({"labels": "none.txt"}, "expected a text file with one label per line"),
         ({"labels": "blank.txt"}, "holds no label"),
         ({"labels": "twice.txt"}, "occur more than once"),
+        ({"labels": "one.txt"}, "gives one label, 'sky; sea'; expected several"),
         ({"store": "broken"}, "cannot be used as a store of answers"),
         ({"store": "labels.txt"}, "is a file"),
         ({"store": "photos"}, "is not empty and holds no store of answers"),
@@ -369,6 +370,7 @@ def test_bad_input_is_one_clear_error(place, change, what):
     (place / "empty").mkdir()
     (place / "blank.txt").write_text("\n\n")
     (place / "twice.txt").write_text("sky\nsky\n")
+    (place / "one.txt").write_text("sky; sea\n")
     (place / "broken").mkdir()
     (place / "broken" / "answers.sqlite").write_text("no database" * 50)
     names = {"photos": "photos", "labels": "labels.txt", "store": "store", "more": [], **change}

@@ -255,3 +255,24 @@ def test_previous_and_next_walk_over_all_items_and_keep_what_was_begun(server, c
     tab.locator("#on").click()
     expect_text(tab, "#item-name", "photo3.png")
     assert tab.locator("#on").is_disabled()
+
+
+@pytest.mark.slow
+def test_on_a_phone_the_buttons_stay_where_they_are(chromium, tmp_path):
+    """From a long text to a short one, also where labels were scrolled."""
+    file = table(tmp_path, [f"a,{'an old silent pond. ' * 60},", "b,frog,"])
+    labels = ",".join(f"feeling {number}" for number in range(25))
+    with running(
+        "-m", "gaussianmlr", "annotate", file, "--labels", labels, "--out", tmp_path / "s", "--port", 0
+    ) as found:
+        tab = enter(chromium, found, "Thumb", viewport=PHONE, has_touch=True)
+        before = tab.locator("#save").bounding_box()
+        assert tab.locator("#text").evaluate("(one) => one.scrollHeight > one.clientHeight")
+        tab.locator("#text").evaluate("(one) => one.scrollTo(0, 400)")
+        tab.locator('#labels [data-label="feeling 24"]').tap()
+        assert tab.locator("#labels").evaluate("(one) => one.scrollTop") > 0
+        tab.locator("#save").tap()
+        expect_text(tab, "#text", "frog")
+        assert tab.locator("#save").bounding_box() == before
+        for where in ("#text", '#labels [data-label="feeling 0"]', "#status", "#save", "#on"):
+            assert on_screen(tab, where), where

@@ -388,6 +388,22 @@ def test_labels_that_were_probably_mistyped(tmp_path, usual, single, message):
     assert not [line for line in found(check(path, labels=labels), "warning") if message in line]
 
 
+def test_a_missing_column_is_listed_beside_other_problems(tmp_path):
+    (tmp_path / "t.csv").write_text('height,seen\n"1,234",sky\n"2,100",sea\n')
+    first, second = found(check(tmp_path / "t.csv"), "error")
+    assert "'1,234' may be 1.234 or 1234" in first
+    assert second.startswith("table: t.csv: no column 'ranking' and none that starts with 'label:'")
+    (tmp_path / "u.csv").write_text('height,ranking\n"1,234",sky >\n"2,100",> sea\n')
+    assert not [line for line in found(check(tmp_path / "u.csv"), "error") if "no row" in line]
+
+
+@pytest.mark.parametrize("label", ["none", "None", "nothing", "n/a"])
+def test_labels_that_say_that_none_applies(tmp_path, label):
+    path = table(tmp_path / "t.csv", ["a > b"] * 10 + [label] * 5)
+    said = f"label: label {label!r}: is read as a label; if it means that none applies, leave the cell empty"
+    assert said in found(check(path), "warning")
+
+
 @pytest.mark.parametrize(
     ("usual", "single"),
     [

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaussianmlr._utils.extras import require
 from gaussianmlr._utils.progress import progress
 from gaussianmlr.data.checks.exports import assemble_export
 from gaussianmlr.data.checks.report import Report
@@ -28,6 +29,7 @@ from gaussianmlr.data.readers.avdp import assemble_avdp
 from gaussianmlr.data.readers.frames import FRAME_SUFFIXES, suffix_of
 from gaussianmlr.data.readers.grades import Grading
 from gaussianmlr.data.readers.images import MAX_PIXELS, open_image, read_image
+from gaussianmlr.data.readers.instances import NO_ROW
 from gaussianmlr.data.readers.layout import Layout
 from gaussianmlr.data.readers.manifests import assemble_images
 from gaussianmlr.data.readers.nsid import assemble_nsid, pictures_of
@@ -119,10 +121,13 @@ def check(
             _check_twins(data, digests, "image", problems)
         else:
             data = _read(kind, root, problems, labels, grading, layout)
-    except DataError:
+    except DataError as error:
         if not problems:
             raise
-        data = None  # no row is left; the problems say why
+        data = None
+        more = str(error)
+        if "\n" not in more and not more.endswith(NO_ROW):  # otherwise the problems say it already
+            problems.add(kind, root.name, more.removeprefix(f"{root.name}: "))
     if data is not None:
         if kind in ("table", "texts") and data.kind == "orders":
             problems.add("feature", data.source, ORDERS_ALONE)
@@ -270,6 +275,7 @@ def _check_unseen(data: RankedData, problems: Problems) -> None:
 
 def _look(images: Iterable[Path], max_pixels: int, workers: int | None, shown: bool) -> list[_Seen]:
     """Read every picture, in threads: decoders release the interpreter's lock."""
+    require("checking pictures", "PIL")
     files = list(images)
     with (
         progress("reading pictures", len(files), shown=shown) as done,

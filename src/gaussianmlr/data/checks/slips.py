@@ -11,6 +11,7 @@ from gaussianmlr.errors import shorten
 
 _RARE = 0.01  # of the orders; once is rare too
 _OFTEN = 10  # times as often as the rare one
+_NOTHING = frozenset(("none", "nothing", "no label", "n/a", "na", "nan", "null", "-", "empty", "[]"))
 _SHORTEST = 4  # shorter words are often one letter apart: cat, car
 _LONGEST = 100  # characters; longer labels are sentences, and the cost is quadratic in the length
 _SIGNS = re.compile(r"[<≤≥≺≻→;]|(?<=\s)-$")  # "sky -> sea" leaves "sky -" before the ">"
@@ -18,7 +19,7 @@ _WORD = re.compile(r"[^\W\d_]+")  # numbers tell labels apart: step 1, step 2
 
 
 def check_slips(data: RankedData, problems: Problems) -> None:
-    """Warn of labels that contain order signs or nearly equal another label."""
+    """Warn of labels that contain order signs, say that nothing applies, or nearly equal another label."""
     orders = data.ranks if data.by_ranker is None else data.by_ranker.reshape(-1, len(data.labels))
     counts = dict(zip(data.labels, (orders > 0).sum(axis=0).tolist()))
     parts = {label: {part.strip() for part in _SIGNS.split(label)} for label in data.labels}
@@ -29,6 +30,9 @@ def check_slips(data: RankedData, problems: Problems) -> None:
         if sign and (sign[0] == "-" or any(part and seen[part] > 1 for part in parts[label])):
             shown = "->" if sign[0] == "-" else sign[0]
             message = f"{shown!r} is no order sign; write '>' and, for ties, '='"
+            problems.add("label", f"label {shorten(label)}", message, "warning")
+        if label.casefold() in _NOTHING:
+            message = "is read as a label; if it means that none applies, leave the cell empty"
             problems.add("label", f"label {shorten(label)}", message, "warning")
     same: dict[str, list[str]] = defaultdict(list)
     for label in data.labels:

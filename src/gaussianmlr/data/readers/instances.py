@@ -14,6 +14,8 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.orders import UNKNOWN
 from gaussianmlr.rankers import aggregation
 
+NO_ROW = "no row can be used"
+
 
 def join(rows: Rows, aggregate: str, problems: Problems) -> dict[str, Any]:
     """One instance per id: the rows of several rankers become `by_ranker` and one order."""
@@ -98,5 +100,5 @@ def _same_in_every_row(
 def build(parts: dict[str, Any], source: str, notes: list[str]) -> RankedData:
     """`RankedData` of checked parts; notes on the file come before those on its columns."""
     if len(parts["ranks"]) == 0:
-        raise DataError(f"{source}: no row can be used")
+        raise DataError(f"{source}: {NO_ROW}")
     return RankedData(**{**parts, "notes": (*notes, *parts["notes"])}, source=source)

@@ -94,6 +94,8 @@ function showItem(found, start) {
   showHints();
   show("work");
   render();
+  for (const id of ["text", "cells", "labels"]) byId(id).scrollTop = 0;
+  scrollTo(0, 0);
   startClock();
   fetchAhead(found.ahead);
 }
