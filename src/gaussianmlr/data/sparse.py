@@ -120,8 +120,8 @@ class SparseRankedData(RankedData):
         return found
 
 
-def dense_rows(data: Any) -> int | None:
-    """How many instances of sparse data may be dense at once; None for other data.
+def dense_rows(data: SparseRankedData) -> int:
+    """How many instances may be dense at once.
 
     Examples
     --------
@@ -130,9 +130,7 @@ def dense_rows(data: Any) -> int | None:
     >>> dense_rows(SparseRankedData(csr_array((3, 90_000)), labels, csr_array((3, 9))))
     372
     """
-    if not isinstance(data, SparseRankedData):
-        return None
-    return max(1, MOST_DENSE // (len(data.labels) + data.features.shape[1]))
+    return max(1, MOST_DENSE // (len(data.labels) + int(data.features.shape[1])))
 
 
 def made_dense(data: Any, what: str) -> Any:
@@ -147,7 +145,7 @@ def made_dense(data: Any, what: str) -> Any:
     """
     if not isinstance(data, SparseRankedData):
         return data
-    if len(data) > (most := dense_rows(data) or 0):
+    if len(data) > (most := dense_rows(data)):
         raise DataError(
             f"{data.source}: {what} has all of {len(data):,} instances x {len(data.labels):,} labels and "
             f"{data.features.shape[1]:,} columns in memory; expected at most {most:,} such instances. train, "

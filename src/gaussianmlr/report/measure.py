@@ -15,7 +15,7 @@ from gaussianmlr.comparison.peers import NO_PEERS, Peers, measure_peers
 from gaussianmlr.data import RankedData, RankedMNIST
 from gaussianmlr.data.ranked_mnist.digits import describe_digits
 from gaussianmlr.data.readers.layout import Layout
-from gaussianmlr.data.sparse import dense_rows, made_dense
+from gaussianmlr.data.sparse import SparseRankedData, dense_rows, made_dense
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import Part, find_part, open_origin, ready
 from gaussianmlr.methods import Reading
@@ -216,8 +216,8 @@ def _measured(
         raise DataError(f"{name}: no instance in the part {part.split!r}")
     # Shuffled, so that the first rows are a fair sample too.
     rows = np.random.default_rng(0).permutation(total)[: wanted.items]
-    if (most := dense_rows(part.data)) is not None:
-        sample = part.data.subset(rows[:most])
+    if isinstance(part.data, SparseRankedData):
+        sample = part.data.subset(rows[: dense_rows(part.data)])
         part, rows = part._replace(data=made_dense(sample, "report")), np.arange(len(sample))
     data = ready(part.data, model)
     chosen = torch.from_numpy(rows)

@@ -119,7 +119,8 @@ def ranked_xmlc(
     ordered = layout.order_separator is not None
     if layout.order_separator not in (None, ","):
         raise DataError(f"{path}: order_separator is {layout.order_separator!r}; labels stand between commas")
-    X, y = _read(path, problems, ordered, *(known and len(known) for known in (features, labels)))
+    sizes = [None if known is None else len(known) for known in (features, labels)]
+    X, y = _read(path, problems, ordered, *sizes)
     for matrix, wanted, what in ((X, features, "columns"), (y, labels, "labels")):
         if wanted is not None and matrix.shape[1] > len(wanted):
             raise DataError(f"{path}: {matrix.shape[1]:,} {what}; expected {len(wanted):,}")
