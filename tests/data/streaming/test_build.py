@@ -283,6 +283,19 @@ def test_parquet_files_in_subfolders_are_found_and_marks_are_not(tmp_path):
     assert len(find_data(tmp_path / "all")) == 80
 
 
+def test_what_is_not_read_of_a_folder_of_parquet_files_is_told(tmp_path):
+    frame = messy(40)
+    parts = write_parts(frame, tmp_path / "parts", (20,))
+    (parts / "year=2024").mkdir()
+    frame.to_parquet(parts / "year=2024" / "late.parquet", index=False)
+    assert "not read: 1 in folders below, such as year=2024/late.parquet" in find_data(parts).notes
+    for number in (0, 1):
+        (parts / f"part-{number}.parquet").rename(parts / "year=2024" / f"part-{number}.parquet")
+    found = find_data(parts)
+    assert len(found) == 80
+    assert "folders such as 'year=2024' are not read as columns" in found.notes
+
+
 def test_pictures_are_read_when_they_are_needed(tmp_path):
     image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
