@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -188,6 +189,14 @@ def test_a_bad_row_is_named_with_its_file(column, value, message, tmp_path, monk
     with pytest.raises(DataError) as whole:
         read_table(frame)
     assert str(refused.value).splitlines()[1] == str(whole.value).splitlines()[1].replace("753", "153")
+
+
+def test_rows_that_are_removed_meanwhile_are_named(tmp_path):
+    messy().to_csv(tmp_path / "table.csv", index=False)
+    source = opened(tmp_path / "table.csv", tmp_path)
+    shutil.rmtree(tmp_path / "rows")
+    with pytest.raises(DataError, match=r"rows.bin cannot be read: No such file.*; the same command"):
+        fetch(source.train, [0])
 
 
 def test_short_and_long_rows_of_a_text_file_are_named(tmp_path):
