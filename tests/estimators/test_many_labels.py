@@ -79,8 +79,8 @@ def test_an_evaluation_set_stays_sparse():
         for truth in (ranks[60:], csr_array(ranks[60:]))
     )
     np.testing.assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
-    wide = csr_array((1_200, 20_000), dtype=int)
-    wide[:, :400] = csr_array(ranks)
+    narrow = csr_array(ranks)
+    wide = csr_array((narrow.data, narrow.indices, narrow.indptr), shape=(1_200, 20_000))
     kept = read_truth(wide, tuple(map(str, range(20_000))), keep_sparse=True)
     assert (kept.shape, kept.matrix.nnz) == ((1_200, 20_000), np.count_nonzero(ranks))
     with pytest.raises(DataError, match="y has 400 columns; expected one for each of 20,000 labels"):
