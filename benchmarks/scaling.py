@@ -168,6 +168,7 @@ ASKED = [
 
 def table_epoch(size: Size, rounds: int) -> tuple[float, list[float]]:
     """CPU seconds of an epoch, the best of several, and what the constants of the model are factors of."""
+    from gaussianmlr.data.inputs import Inputs
     from gaussianmlr.data.loading import Arrays
     from gaussianmlr.model.model import build
     from gaussianmlr.model.recipe import Recipe
@@ -175,9 +176,14 @@ def table_epoch(size: Size, rounds: int) -> tuple[float, list[float]]:
 
     count = size.batch * size.steps
     data = Arrays(torch.randn(count, size.columns), ranks_of(count, size.labels, size.relevant))
-    settings = {"backbone_settings": {"width": size.width}, "head_settings": {"hidden": size.width}}
-    recipe = Recipe(backbone="mlp", epochs=1, batch_size=size.batch, **settings)
-    inputs = {"kind": "table", "channels": size.columns}
+    recipe = Recipe(
+        backbone="mlp",
+        backbone_settings={"width": size.width},
+        head_settings={"hidden": size.width},
+        epochs=1,
+        batch_size=size.batch,
+    )
+    inputs: Inputs = {"kind": "table", "channels": size.columns}
     best = float("inf")
     for _ in range(rounds):
         network, method = build(recipe, size.labels, inputs)

@@ -9,10 +9,11 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from gaussianmlr import load, metrics
-from gaussianmlr.data import read_xmlc, write_xmlc
+from gaussianmlr.data import read_xmlc, sparse, write_xmlc
 from gaussianmlr.data.inputs import scaled
 from gaussianmlr.data.open import find_data
-from gaussianmlr.data.sparse import SparseRankedData
+from gaussianmlr.data.sparse import SparseRankedData, made_dense
+from gaussianmlr.errors import DataError
 from gaussianmlr.orders import to_ranks
 from support.commanding import gmlr
 
@@ -65,12 +66,27 @@ def to_ranks_text(y):
     return " = ".join(str(place) for place in np.flatnonzero(y.toarray()[0]))
 
 
-def test_what_needs_dense_data_says_so(files, run):
-    found = gmlr("compare", files / "train.txt", "--out", files / "compared")
-    assert (found.returncode, "compare takes no sparse data" in found.stderr) == (2, True)
-    found = gmlr("report", run, "--out", files / "report.html")  # of the run alone
+def test_what_needs_dense_data_has_it_up_to_a_size(files, run, monkeypatch):
+    data = find_data(files / "train.txt")
+    dense = made_dense(data, "compare")
+    X, y = made(500, 1)
+    np.testing.assert_array_equal(dense.features, X.toarray())
+    np.testing.assert_array_equal(dense.ranks, (y.toarray() > 0).astype(int))
+    assert (dense.labels, dense.ids, dense.feature_names) == (data.labels, data.ids, data.feature_names)
+    monkeypatch.setattr(sparse, "MOST_DENSE", 499 * (LABELS + COLUMNS))
+    with pytest.raises(DataError, match=r"compare has all of 500 instances x 320 labels .* at most 499 such"):
+        made_dense(data, "compare")
+
+
+def test_reports_and_guarantees_of_sparse_data(files, run, tmp_path):
+    found = gmlr("report", run, "--out", tmp_path / "report.html")  # on its own validation rows
     assert found.returncode == 0, found.stderr
-    assert "report takes no sparse data" in (files / "report.html").read_text(encoding="utf-8")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "all 100 instances" in text
+    out = tmp_path / "model"
+    found = gmlr("calibrate", run, files / "test.txt", "--out", out, "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["rows"] == 60
 
 
 def test_check_counts_and_names_problems(files, tmp_path):

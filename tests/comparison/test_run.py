@@ -375,3 +375,11 @@ def test_weights_that_a_method_cannot_use_are_refused_before_the_first_is_traine
     assert not spy.tasks
     for name in ("gmlr", "lsep", "crpc", "zlpr", "ranknet"):
         Network(name).describe(QUICK.replace(**weights))
+
+
+def test_many_labels_are_refused_before_the_first_is_trained(tmp_path):
+    rng = np.random.default_rng(0)
+    data = from_arrays(rng.normal(size=(20, 2)), np.eye(20, 2_000, dtype=int))
+    with pytest.raises(DataError, match=r"crpc .* 2,001,000 for 2,000 labels; .* \(1,999 labels\)"):
+        compare(data, ["gmlr", "crpc"], out=tmp_path / "out", recipe=Recipe(backbone="mlp", epochs=10_000))
+    assert not (tmp_path / "out").exists()

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from gaussianmlr import GaussianMLR, MultiLabelRanker
 from gaussianmlr.data import read_xmlc, write_xmlc
 from gaussianmlr.errors import DataError
+from gaussianmlr.estimators.targets import read_truth
 from support.memory import peak_of
 
 pytestmark = pytest.mark.slow
@@ -68,3 +69,19 @@ def test_guarantees_of_very_many_labels_are_refused_before_the_training():
     ranker = MultiLabelRanker(conformal=0.25, n_members=1, epochs=100_000)  # would take days
     with pytest.raises(DataError, match="25,010,001 for 5,001 labels; expected at most 5,000"):
         ranker.fit(X, csr_array(ranks))
+
+
+def test_an_evaluation_set_stays_sparse():
+    """1,200 x 20,000: dense ranks alone would take 190 MB."""
+    X, ranks = drawn(1_200, 400)
+    dense, sparse = (
+        GaussianMLR(**QUICK).fit(X[:60], csr_array(ranks[:60]), eval_set=(X[60:], truth))
+        for truth in (ranks[60:], csr_array(ranks[60:]))
+    )
+    np.testing.assert_array_equal(sparse.decision_function(X), dense.decision_function(X))
+    narrow = csr_array(ranks)
+    wide = csr_array((narrow.data, narrow.indices, narrow.indptr), shape=(1_200, 20_000))
+    kept = read_truth(wide, tuple(map(str, range(20_000))), keep_sparse=True)
+    assert (kept.shape, kept.matrix.nnz) == ((1_200, 20_000), np.count_nonzero(ranks))
+    with pytest.raises(DataError, match="y has 400 columns; expected one for each of 20,000 labels"):
+        GaussianMLR(**QUICK).fit(X[:20], wide[:20], eval_set=(X, csr_array(ranks)))

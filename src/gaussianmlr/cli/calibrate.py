@@ -32,13 +32,13 @@ def calibrate_command(
 
     Examples: `gmlr calibrate runs/hikes more-hikes.csv`, `gmlr calibrate runs/gray gray-s --size 1000`.
     """
-    from gaussianmlr.data.sparse import refuse_sparse
+    from gaussianmlr.data.sparse import made_dense
     from gaussianmlr.inference.guarantee import calibrate_on
     from gaussianmlr.inference.matching import find_part, open_model
 
     loaded = open_model(model)
     part = find_part(loaded, data, split, size=size, digits=digits, threshold=threshold, tolerance=tolerance)
-    refuse_sparse(part.data, "calibrate")
+    part = part._replace(data=made_dense(part.data, "calibrate"))
     for note in part.notes:
         typer.echo(note, err=True)
     found = calibrate_on(loaded, part, batch_size)

@@ -26,19 +26,21 @@ from gaussianmlr._utils.progress import Watcher
 from gaussianmlr._utils.provenance import versions
 from gaussianmlr._utils.strict_json import differences, dumps, loads, read_json
 from gaussianmlr.comparison.cells import Cell, read_cell, write_cell
-from gaussianmlr.comparison.participants import Contender, Outcome, Task, Wanted, contenders_of
+from gaussianmlr.comparison.participants import Contender, Network, Outcome, Task, Wanted, contenders_of
 from gaussianmlr.comparison.splits import Run, parts_of, runs_of
 from gaussianmlr.comparison.verdict import Comparison
 from gaussianmlr.data import RankedData, Setting
 from gaussianmlr.data.open import Source, find_data, open_data, portable
-from gaussianmlr.data.sparse import refuse_sparse
+from gaussianmlr.data.sparse import made_dense
 from gaussianmlr.data.splits import has_test
 from gaussianmlr.data.tokens import encoder_of
 from gaussianmlr.engines.jobs import Engine, Tell, scratch
 from gaussianmlr.engines.jobs import run as run_jobs
 from gaussianmlr.errors import DataError, shorten
+from gaussianmlr.methods import make
 from gaussianmlr.metrics import ece, evaluate, kendall_tau_b
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.nn.network import refuse_many_pairs
 from gaussianmlr.training.defaults import default_recipe, picture_options
 from gaussianmlr.training.run_folder import IDLE
 
@@ -145,8 +147,7 @@ def compare(
     >>> found
     Comparison of gmlr:strong, br:weak on 2 runs
     """
-    found = data if isinstance(data, RankedData | Setting) else find_data(data)
-    refuse_sparse(found, "compare")
+    found = made_dense(data if isinstance(data, RankedData | Setting) else find_data(data), "compare")
     if isinstance(found, RankedData) and found.kind == "orders":
         raise DataError(f"{found.source}: holds only orders; expected feature columns or pictures")
     base = default_recipe(found) if recipe is None else recipe
@@ -160,6 +161,8 @@ def compare(
     plan = _Plan(found, who, runs_of(seeds, folds, base.seed), folds, base, opening)
     for one in who:
         one.describe(base)  # refuses an invalid contender before any training
+        if isinstance(one, Network) and isinstance(found, RankedData):
+            refuse_many_pairs(make(one.method), len(found.labels))
     folder = Path(out)
     with held(folder):
         _claim(folder, plan)

@@ -14,7 +14,9 @@ from gaussianmlr.errors import DataError
 from gaussianmlr.orders import SparseRanks, check_labels
 from gaussianmlr.orders.grammar import Buckets, write
 
-__all__ = ["SparseRankedData", "refuse_sparse"]
+__all__ = ["MOST_DENSE", "SparseRankedData", "dense_rows", "made_dense"]
+
+MOST_DENSE = 1 << 25  # ranks and features of instances that are dense at once
 
 
 class SparseRankedData(RankedData):
@@ -118,20 +120,40 @@ class SparseRankedData(RankedData):
         return found
 
 
-def refuse_sparse(data: object, what: str) -> None:
-    """Refuse sparse data where all ranks and features have to be dense at once.
+def dense_rows(data: SparseRankedData) -> int:
+    """How many instances may be dense at once.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> labels = tuple(map(str, range(90_000)))
+    >>> dense_rows(SparseRankedData(csr_array((3, 90_000)), labels, csr_array((3, 9))))
+    372
+    """
+    return max(1, MOST_DENSE // (len(data.labels) + int(data.features.shape[1])))
+
+
+def made_dense(data: Any, what: str) -> Any:
+    """The data in dense arrays, for what needs all of it at once; refused where it is too large.
 
     Examples
     --------
     >>> from scipy.sparse import csr_array
     >>> data = SparseRankedData(csr_array([[1, 0]]), ("a", "b"), csr_array([[0.5]]), source="a.txt")
-    >>> refuse_sparse(data, "report")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    gaussianmlr.errors.DataError: a.txt: report takes no sparse data (above 300 labels or 33 ...
+    >>> made_dense(data, "compare")
+    RankedData: 1 instance of 1 feature, 2 labels (a, b)
     """
-    if isinstance(data, SparseRankedData):
+    if not isinstance(data, SparseRankedData):
+        return data
+    if len(data) > (most := dense_rows(data)):
         raise DataError(
-            f"{data.source}: {what} takes no sparse data (above 300 labels or 33 million cells); train, "
-            "evaluate, predict and data check do"
+            f"{data.source}: {what} has all of {len(data):,} instances x {len(data.labels):,} labels and "
+            f"{data.features.shape[1]:,} columns in memory; expected at most {most:,} such instances. train, "
+            "tune, evaluate and predict take more"
         )
+    kept = {
+        name: getattr(data, name) for name in ("feature_names", "split", "weights", "ids", "source", "notes")
+    }
+    return RankedData(
+        data.ranks.dense(), data.labels, data.features.toarray(), read_from=data.read_from, **kept
+    )

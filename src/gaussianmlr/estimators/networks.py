@@ -310,7 +310,7 @@ class MultiLabelRanker(BaseRanker):
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise DataError(f"expected {name} to be a pair (X, y)")
         inputs = check_inputs(self, given[0], reset=False)
-        ranks = read_truth(given[1], self.labels_)
+        ranks = read_truth(given[1], self.labels_, keep_sparse=True)
         if len(ranks) != inputs.shape[0]:
             raise DataError(f"{name} has {inputs.shape[0]} rows of X and {len(ranks)} of y")
         refuse_unknown(ranks, f"{name}'s y")

@@ -23,7 +23,7 @@ _DENSE = 300  # labels up to which sparse ranks become dense ones
 
 def read_targets(y: Any, labels: Any = None) -> tuple[Any, tuple[str, ...]]:
     """As `read_orders` with all rankers; sparse ranks of many labels stay sparse, see `SparseRanks`."""
-    if not hasattr(y, "toarray") or y.ndim != 2 or y.shape[1] <= _DENSE:
+    if not _stays_sparse(y):
         return read_orders(y, labels, keep_rankers=True)
     names = tuple(map(str, range(y.shape[1]))) if labels is None else check_labels(labels)
     if len(names) != y.shape[1]:
@@ -59,10 +59,10 @@ def read_orders(
     return found.ranks, found.labels
 
 
-def read_truth(y: Any, labels: Any = None) -> IntArray:
-    """True ranks [N, K] for a fitted estimator with these labels."""
+def read_truth(y: Any, labels: Any = None, *, keep_sparse: bool = False) -> Any:
+    """True ranks [N, K] for a fitted estimator with these labels; sparse ones of many labels as they are."""
     try:
-        return read_orders(y, labels)[0]
+        return (read_targets if keep_sparse and _stays_sparse(y) else read_orders)(y, labels)[0]
     except DataError as error:
         if lacking := _lacking(y, labels):
             raise DataError(
@@ -70,6 +70,10 @@ def read_truth(y: Any, labels: Any = None) -> IntArray:
                 "pass all labels to the estimator: labels=[...]"
             ) from None
         raise
+
+
+def _stays_sparse(y: Any) -> bool:
+    return hasattr(y, "toarray") and y.ndim == 2 and y.shape[1] > _DENSE
 
 
 def _lacking(y: Any, labels: Any) -> list[str]:

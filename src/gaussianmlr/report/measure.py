@@ -15,7 +15,7 @@ from gaussianmlr.comparison.peers import NO_PEERS, Peers, measure_peers
 from gaussianmlr.data import RankedData, RankedMNIST
 from gaussianmlr.data.ranked_mnist.digits import describe_digits
 from gaussianmlr.data.readers.layout import Layout
-from gaussianmlr.data.sparse import refuse_sparse
+from gaussianmlr.data.sparse import SparseRankedData, dense_rows, made_dense
 from gaussianmlr.errors import DataError
 from gaussianmlr.inference.matching import Part, find_part, open_origin, ready
 from gaussianmlr.methods import Reading
@@ -211,12 +211,15 @@ def find_evidence(
 def _measured(
     model: Model, part: Part, name: str, wanted: Wanted, progress: Progress, folder: Path
 ) -> Evidence:
-    refuse_sparse(part.data, "report")
-    data, total = ready(part.data, model), len(part.data)
+    total = len(part.data)
     if total == 0:
         raise DataError(f"{name}: no instance in the part {part.split!r}")
     # Shuffled, so that the first rows are a fair sample too.
     rows = np.random.default_rng(0).permutation(total)[: wanted.items]
+    if isinstance(part.data, SparseRankedData):
+        sample = part.data.subset(rows[: dense_rows(part.data)])
+        part, rows = part._replace(data=made_dense(sample, "report")), np.arange(len(sample))
+    data = ready(part.data, model)
     chosen = torch.from_numpy(rows)
     reading, truth = read(model, data, wanted.batch_size, rows=chosen, progress=progress)
     found = Evidence(model, part.data, name, part.split, rows, reading, truth.numpy(), _notes(part))

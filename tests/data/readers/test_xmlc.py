@@ -109,6 +109,10 @@ def test_instances_without_labels_and_columns_come_back(tmp_path, header):
     np.testing.assert_array_equal(found.y.toarray(), ranks)
     told = find_data(tmp_path / "out.txt", labels="abcd", features="xyz")  # found by what it holds
     assert told.orders() == ["", "", "b = c", "a", ""]
+    with pytest.raises(
+        DataError, match="1 problem in .*\n  line 3: label '2'" if not header else "4 labels; expected 2"
+    ):
+        find_data(tmp_path / "out.txt", labels="ab", features="xyz")
     rows = [row_of(line, 3).toarray()[0].tolist() for line in xmlc_lines(tmp_path / "out.txt")]
     assert rows == X.tolist()
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -190,6 +191,14 @@ def test_a_bad_row_is_named_with_its_file(column, value, message, tmp_path, monk
     assert str(refused.value).splitlines()[1] == str(whole.value).splitlines()[1].replace("753", "153")
 
 
+def test_rows_that_are_removed_meanwhile_are_named(tmp_path):
+    messy().to_csv(tmp_path / "table.csv", index=False)
+    source = opened(tmp_path / "table.csv", tmp_path)
+    shutil.rmtree(tmp_path / "rows")
+    with pytest.raises(DataError, match=r"rows.bin cannot be read: No such file.*; the same command"):
+        fetch(source.train, [0])
+
+
 def test_short_and_long_rows_of_a_text_file_are_named(tmp_path):
     lines = ["a,b,ranking", *["1,2,sky"] * 400, "1,2", *["1,2,sky"] * 50]
     (tmp_path / "short.csv").write_text("\n".join(lines) + "\n")
@@ -281,6 +290,19 @@ def test_parquet_files_in_subfolders_are_found_and_marks_are_not(tmp_path):
     found = find_rows(tmp_path / "all", stream=True)
     assert [found.name(file) for file in found.files] == ["a/part.parquet", "b/part.parquet"]
     assert len(find_data(tmp_path / "all")) == 80
+
+
+def test_what_is_not_read_of_a_folder_of_parquet_files_is_told(tmp_path):
+    frame = messy(40)
+    parts = write_parts(frame, tmp_path / "parts", (20,))
+    (parts / "year=2024").mkdir()
+    frame.to_parquet(parts / "year=2024" / "late.parquet", index=False)
+    assert "not read: 1 in folders below, such as year=2024/late.parquet" in find_data(parts).notes
+    for number in (0, 1):
+        (parts / f"part-{number}.parquet").rename(parts / "year=2024" / f"part-{number}.parquet")
+    found = find_data(parts)
+    assert len(found) == 80
+    assert "folders such as 'year=2024' are not read as columns" in found.notes
 
 
 def test_pictures_are_read_when_they_are_needed(tmp_path):

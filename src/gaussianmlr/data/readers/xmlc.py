@@ -16,7 +16,7 @@ from gaussianmlr._utils.files import write_text
 from gaussianmlr.data.dataset import RankedData
 from gaussianmlr.data.problems import Problems
 from gaussianmlr.data.readers.layout import Layout, ReadFrom
-from gaussianmlr.data.sparse import SparseRankedData
+from gaussianmlr.data.sparse import MOST_DENSE, SparseRankedData
 from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.orders.sparse import SparseRanks
 
@@ -26,7 +26,7 @@ _SUFFIXES = (".txt", ".svm", ".libsvm", ".xmlc")
 _LINE = re.compile(r"(\d+(,\d+)*)?\s+\d+:\S|\d+:\S", re.ASCII)
 _LABELS_ALONE = re.compile(r"\s*(\d+(,\d+)*)?\s*", re.ASCII)
 _LOOKED_AT = 1 << 16  # characters that tell what a file is
-_DENSE_LABELS, _DENSE_CELLS = 300, 1 << 25  # up to which data is dense, and everything else can use it
+_DENSE_LABELS = 300  # up to which data is dense
 _LARGEST = 10_000_000  # columns and labels of a file: every one has a name
 
 
@@ -119,7 +119,8 @@ def ranked_xmlc(
     ordered = layout.order_separator is not None
     if layout.order_separator not in (None, ","):
         raise DataError(f"{path}: order_separator is {layout.order_separator!r}; labels stand between commas")
-    X, y = _read(path, problems, ordered, None, None)
+    sizes = [None if known is None else len(known) for known in (features, labels)]
+    X, y = _read(path, problems, ordered, *sizes)
     for matrix, wanted, what in ((X, features, "columns"), (y, labels, "labels")):
         if wanted is not None and matrix.shape[1] > len(wanted):
             raise DataError(f"{path}: {matrix.shape[1]:,} {what}; expected {len(wanted):,}")
@@ -134,7 +135,7 @@ def ranked_xmlc(
         "read_from": ReadFrom(str(path), layout=layout),
         "notes": () if ordered else ("the labels of a line are tied; --order-separator , orders them",),
     }
-    if y.shape[1] <= _DENSE_LABELS and X.shape[0] * X.shape[1] <= _DENSE_CELLS:
+    if y.shape[1] <= _DENSE_LABELS and X.shape[0] * X.shape[1] <= MOST_DENSE:
         return RankedData(y.toarray(), names, X.toarray(), **about)
     return SparseRankedData(y, names, X, **about)
 

@@ -89,7 +89,22 @@ def look(rows: RowFiles) -> Look:
     if index is not None:
         note = f"column {index!r} only numbers the rows and is left out (--features keeps it)"
         sample = replace(sample, notes=(note, *sample.notes))
+    sample = replace(sample, notes=(*_left_out(rows), *sample.notes))
     return _settled(rows, sample, layout, columns, texts)
+
+
+def _left_out(rows: RowFiles) -> list[str]:
+    """Notes on what a folder of Parquet files holds that is not read."""
+    if len(rows.files) == 1 or rows.files[0].suffix.lower() != ".parquet":
+        return []
+    notes, read = [], set(rows.files)
+    paths = (file.relative_to(rows.path) for file in rows.path.rglob("*.parquet") if file not in read)
+    if others := [path for path in paths if not any(name[0] in "._" for name in path.parts)]:
+        notes.append(f"not read: {len(others):,} in folders below, such as {min(others).as_posix()}")
+    folders = rows.files[0].relative_to(rows.path).parts[:-1]
+    if named := [name for name in folders if "=" in name]:
+        notes.append(f"folders such as {named[0]!r} are not read as columns")
+    return notes
 
 
 def refuse_others(name: str, what: str, found: Sequence[str], expected: Sequence[str]) -> None:

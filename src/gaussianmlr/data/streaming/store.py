@@ -254,9 +254,15 @@ class Store:
         columns, kind = len(self.about.columns), np.dtype(np.float32 if self.about.single else np.float64)
         weights = rows if self.about.weighted else 0
         size = rows * columns * kind.itemsize + 2 * rows * width + 4 * weights + names
-        with (self.folder / _ROWS).open("rb", buffering=0) as file:
-            file.seek(offset)
-            data = file.read(size)
+        try:
+            with (self.folder / _ROWS).open("rb", buffering=0) as file:
+                file.seek(offset)
+                data = file.read(size)
+        except OSError as error:
+            raise DataError(
+                f"{self.folder / _ROWS} cannot be read: {error.strerror or error}; the same command "
+                "reads the data again, and resumes"
+            ) from None
         if len(data) != size:
             raise DataError(f"{self.folder / _ROWS} is cut off; remove the folder to read the data again")
         ends = np.cumsum([0, rows * columns * kind.itemsize, 2 * rows * width, 4 * weights])
