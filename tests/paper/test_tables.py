@@ -266,6 +266,51 @@ def test_the_page_of_significances_tells_what_cells_hold():
             assert one is None or number == f"{one['linearity']:.3f}", name
 
 
+def test_the_page_of_significances_tells_what_was_measured_on_scenes():
+    by_label = json.loads((ROOT / "results/significance/scenes.json").read_text("utf-8"))["models"]
+    text = (ROOT / "docs/significance.md").read_text("utf-8")
+    head = next(line for line in text.splitlines() if line.startswith("| label | raw mu |"))
+    names = [part.strip().replace("CRPC's", "crpc") for part in head.strip("|").split("|")[1:]]
+    rows = _table("docs/significance.md", head)
+    assert len(rows) == 9
+    for label, *shown in rows:
+        assert shown == [f"{by_label['preset cpu'][label][name]:.3f}" for name in names], label
+
+
+def test_the_page_of_ties_tells_what_its_lines_hold():
+    """Means over all five folds."""
+    files = (ROOT / "results/ties").glob("*.jsonl")
+    lines = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    rows = _table("docs/ties.md", "| likelihood per pair, tau = 0 with rate -> learned | auto keeps |")
+    assert len(rows) == 5
+    for title, *shown in rows:
+        table, share = re.fullmatch(r"(.+?)(?: \(TF-IDF\))? \((\d+) %\)", title).groups()
+
+        def of(name, key, table=table):
+            chosen = [one for one in lines if (one["table"], one["ranker"]) == (table, name)]
+            assert sorted(one["fold"] for one in chosen) == [0, 1, 2, 3, 4], (table, name)
+            return np.array([one[key] for one in sorted(chosen, key=lambda one: one["fold"])])
+
+        def tau(name, of=of):
+            return f"{100 * of(name, 'tau_b').mean():.1f}"
+
+        def beside_first(name, of=of, tau=tau):
+            gap = 100 * (of(name, "tau_b") - of("gmlr, tau = 0", "tau_b"))
+            return f"{tau(name)} ({gap.mean():+.1f} ± {gap.std(ddof=1) / 5**0.5:.1f})"
+
+        plain, learned = "gmlr, tau = 0", "gmlr, learned"
+        likelihood = [f"{of(one, 'likelihood').mean():.3f}" for one in (plain, learned)]
+        assert shown == [
+            *(tau(plain), beside_first(learned), beside_first("gmlr, rounded")),
+            *(tau(one) for one in ("ranknet", "ranknet, Rao-Kupper", "zlpr", "zlpr, Rao-Kupper")),
+            tau("pl, exact ties"),
+            " / ".join(f"{100 * of(learned, key).mean():.0f}" for key in ("precision", "recall")),
+            " -> ".join(likelihood),
+            f"{sum(one['gain'] > 0 for one in of(learned, 'ties'))} of 5",
+        ], table
+        assert int(share) == pytest.approx(100 * of(plain, "true_share").mean(), abs=0.51), table
+
+
 def _scenes(cells, dataset):
     """Rows of the natural scenes by their titles."""
     table = "nsid-test" if dataset == "nsid-test" else "error-bars"

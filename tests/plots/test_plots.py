@@ -116,7 +116,7 @@ def test_bars_against_other_thresholds():
 def test_axes_say_the_unit(prediction):
     """Steps of one mean something in just noticeable differences alone."""
     jnd = replace(prediction, jnd=JndScale([0.0], [0.5]), scale=None)
-    for one, unit in ((prediction, "significance"), (jnd, "significance in noticeable differences")):
+    for one, unit in ((prediction, "significance"), (jnd, "significance (jnd)")):
         assert SignificanceDisplay.from_predictions(one).plot().ax_.get_xlabel() == unit
         assert GaussianDisplay.from_predictions(one).plot().ax_.get_xlabel().startswith(f"{unit};")
         assert InterpolationDisplay.from_predictions(one).plot().ax_.get_ylabel().startswith(f"{unit};")

@@ -151,6 +151,14 @@ def test_reliability_and_abstention(page, found):
     assert float(row[2]) == pytest.approx(100 * came[claims].mean(), abs=0.01)
 
 
+def test_bars_and_curves_say_their_unit(page, copied, run):
+    words = " ".join(page.sections["examples"].text.split())
+    assert "Bars are mean significances in just noticeable differences (jnd) with one sigma" in words
+    curves = Page(write_report(copied(run), examples=0, chosen=[0])).sections["chosen"]
+    words = " ".join(curves.text.split())
+    assert "Significances are in just noticeable differences (jnd): labels one step apart" in words
+
+
 def test_examples_are_the_best_and_the_worst(page, found):
     rows, _, truth = found
     tau = {row["instance"]: float(row["tau_b"]) for row, true in zip(rows, truth) if len(set(true)) > 1}

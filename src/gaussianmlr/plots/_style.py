@@ -114,7 +114,7 @@ class OfPredictions(Display):
 
     @staticmethod
     def _axis_of(prediction: Prediction) -> str:
-        """What the values of a prediction are, with their unit."""
+        """What the values of a prediction are; jnd are just noticeable differences."""
         if prediction.raw is None:
             return "score"
-        return "significance in noticeable differences" if prediction.scale == "jnd" else "significance"
+        return "significance (jnd)" if prediction.scale == "jnd" else "significance"

@@ -38,8 +38,9 @@ def examples_section(evidence: Evidence, count: int) -> Data:
     """The best and the worst."""
     picked = pick_examples(evidence.tau_b, evidence.truth, count)
     no_sigma = evidence.prediction.raw is None
+    bars = "scores" if no_sigma else f"mean significances{_unit_of(evidence)} with one sigma to each side"
     return {
-        "bars": "scores" if no_sigma else "mean significances with one sigma to each side",
+        "bars": bars,
         "best": [_card(evidence, row, f"best{row}") for row in picked.best],
         "worst": [_card(evidence, row, f"worst{row}") for row in picked.worst],
     }
@@ -61,7 +62,12 @@ def chosen_section(evidence: Evidence, rows: Sequence[int]) -> Data:
         }
         cards.append(card)
     right = sum(not card["wrong"] for card in cards)
-    return {"cards": cards, "right": right}
+    return {"cards": cards, "right": right, "unit": _unit_of(evidence)}
+
+
+def _unit_of(evidence: Evidence) -> str:
+    """The unit of significances in words, if they have one."""
+    return " in just noticeable differences (jnd)" if evidence.prediction.scale == "jnd" else ""
 
 
 def _curves(one: Prediction, truth: Any, anchor: str) -> Markup:

@@ -131,6 +131,7 @@ def test_people_move_digits_and_see_what_the_model_says(url, tmp_path):
         assert page.inner_text("[data-part=order]").startswith(answer["order"] or "(none)")
         assert page.inner_text("[data-part=partial]") == (answer["partial"] or "(none)")
         assert page.locator("#answers [data-part=curves] path").count() == 10
+        assert page.inner_text("[data-part=note]").endswith("ordered correctly 84 times in 100.")
         assert page.locator("[data-part=pairs] tr").count() == 11
         shown = page.locator("[data-part=first] .number").first.inner_text()
         assert shown == f"{100 * max(answer['p_first']):.1f} %"

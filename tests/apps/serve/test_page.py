@@ -1,6 +1,7 @@
 """The page of `gmlr try` and `gmlr serve`, and the page of the HTTP API, in a real browser."""
 
 import json
+from dataclasses import replace
 
 import httpx
 import numpy as np
@@ -13,6 +14,7 @@ from gaussianmlr.data.inputs import read_rows
 from gaussianmlr.data.open import image_inputs
 from gaussianmlr.model.model import Model, build
 from gaussianmlr.model.recipe import Recipe
+from gaussianmlr.model.scale import JndScale
 from support.commanding import gmlr
 from support.paging import browser, digit_model, running
 
@@ -94,10 +96,11 @@ def check_accessible(page, url):
 
 
 def test_people_fill_in_a_row_and_see_what_the_model_says(tmp_path, chromium):
-    model = make_model(TABLE)
+    model = replace(make_model(TABLE), jnd=JndScale([-1.0, 2.0], [0.0, 1.0]))
     folder = model.save(tmp_path / "model")
     with running("-m", "gaussianmlr", "try", folder, "--port", 0) as server:
         page = opened(chromium, server.url)
+        assert page.inner_text("#note").endswith("ordered correctly 84 times in 100.")
         row = [820, -1.5, "Oslo", "2022-01-08", True, "000"]  # the middle of the training rows
         check_shown(page, model.predict(read_rows([row], TABLE)))
 

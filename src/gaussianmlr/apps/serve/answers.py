@@ -68,7 +68,9 @@ def pieces(
 
 def opening(found: Prediction, top: int | None) -> bytes:
     """What an answer begins with, up to its first instance."""
-    about = {"method": found.method} | ({} if found.scale is None else {"scale": found.scale})
+    about: dict[str, Any] = {"method": found.method}
+    if found.scale is not None:
+        about["scale"] = found.scale
     if not top:
         about["labels"] = list(found.labels)
     return encoded(about)[:-1] + b',"instances":['
