@@ -55,7 +55,7 @@ ANCHORS = ("anchor 1.5", "anchor 2.5")
 KEPT = Path("runs") / "texts"
 ENCODERS = ("constant", "text:tfidf", "plain frozen", "frozen", "tuned", "3 tuned")
 READINGS = ("scores", "expected grade")
-METHODS = ("gmlr", "crpc", "lsep")
+METHODS = ("gmlr", "crpc", "lsep", "ranknet")
 Member = dict[str, Any]  # what one training predicts: scores and grades, with its time and epochs
 
 
@@ -126,9 +126,9 @@ def expected_grade(model: Model, data: RankedSet, width: int) -> Any:
         left, right = pair_indices(len(model.labels))
         chances = [raw["pair"][:, (left == one) & (right >= width)].sigmoid() for one in range(width)]
         return torch.stack([one.sum(1) for one in chances], 1).numpy()
-    scores = raw["score"]  # of lsep
+    scores = raw["score"]  # of lsep, with its thresholds, and of ranknet, where the threshold is zero
     above = (scores[:, :width, None] - scores[:, None, width:]).sigmoid().sum(-1)
-    return ((scores - raw["threshold"]).sigmoid()[:, :width] + above).numpy()
+    return ((scores - raw.get("threshold", 0.0)).sigmoid()[:, :width] + above).numpy()
 
 
 def kept(name: str, make: Callable[[], Member]) -> Member:
