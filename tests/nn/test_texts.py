@@ -152,7 +152,7 @@ def test_models_of_transformers_are_read_offline(tiny):
         (
             "text:minilm",
             {"layers": "both", "pretrained": False},
-            "layers is 'both'; expected 'last' or 'all'",
+            "layers is 'both'",
         ),
         ("text:minilm", {"width": 3}, "width"),
         ("hf:./nothing-here", {"local_only": True}, "cannot load './nothing-here'"),
