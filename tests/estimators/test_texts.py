@@ -112,7 +112,8 @@ def test_a_model_of_texts_takes_rows_of_texts_alone():
     assert np.array_equal(ranker.decision_function([None]), nothing)
     assert np.array_equal(ranker.decision_function(pd.Series([np.nan])), nothing)
     given = np.array([["happy"], ["sad"]], dtype=object)
-    assert np.array_equal(ranker.predict(given), ranker.predict(["happy", "sad"]))
+    with pytest.warns(UserWarning, match="feature names"):
+        assert np.array_equal(ranker.predict(given), ranker.predict(["happy", "sad"]))
     for rows, message in (
         ("happy", "X is the single text 'happy'"),
         ([], "X has no rows"),
