@@ -55,7 +55,16 @@ VALIDATION = 0.1
 ANCHORS = ("anchor 1.5", "anchor 2.5")
 KEPT = Path("runs") / "texts"
 LAST = "last layer "
-ENCODERS = ("constant", "text:tfidf", "plain frozen", f"{LAST}frozen", "frozen", f"{LAST}tuned", "tuned", "3 tuned")
+ENCODERS = (
+    "constant",
+    "text:tfidf",
+    "plain frozen",
+    f"{LAST}frozen",
+    "frozen",
+    f"{LAST}tuned",
+    "tuned",
+    "3 tuned",
+)
 READINGS = ("scores", "expected grade")
 METHODS = ("gmlr", "crpc", "lsep", "ranknet")
 Member = dict[str, Any]  # what one training predicts: scores and grades, with its time and epochs
