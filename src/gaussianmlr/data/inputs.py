@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, TypedDict
 
 import numpy as np
@@ -78,7 +78,11 @@ def shown_inputs(inputs: Inputs) -> dict[str, Any]:
     encoding = encoding_of(inputs) or ()
     if not any(one.text is not None for one in encoding):
         return found
-    found.pop("scaling", None)
+    plain = [one.text is None for one in encoding for _ in range(one.width)]
+    if "scaling" in found and any(plain):
+        found["scaling"] = {name: list(compress(each, plain)) for name, each in inputs["scaling"].items()}
+    else:
+        found.pop("scaling", None)
     found["encoding"] = [
         one.to_dict() | ({} if one.text is None else {"text": one.text.described()}) for one in encoding
     ]

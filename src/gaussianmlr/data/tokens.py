@@ -132,6 +132,8 @@ def fit_text(encoder: str, texts: Iterable[str]) -> TextCode:
         return _fit_terms(texts)
     if encoder == MINILM:
         return TextCode(encoder, _TOKENS, _vocabulary())
+    if not encoder.startswith("hf:"):
+        raise DataError(f"no encoder of texts {encoder!r}; known are {MINILM}, {TFIDF}, and hf:NAME")
     return TextCode(encoder, _most(_of_transformers(encoder, local_only=False)))
 
 

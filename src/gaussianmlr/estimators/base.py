@@ -256,11 +256,13 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
 
     Texts, booleans, categories and dates of a frame or an array of objects become numbers, see `read_matrix`.
     """
-    X = _as_frame(X)
     like: Matrix | None = None if reset else getattr(estimator, "_cells", None)
+    X = _as_frame(X, like)
     coded = like is not None and (like.columns is not None or like.used is not None)
     cells = Matrix(np.zeros((0, 0)), None, None)
     if coded or (reset and _is_mixed(X)):
+        if len(X) == 0:
+            raise DataError("X has no rows; expected at least one")
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         cells = read_matrix(X if hasattr(X, "columns") else _objects(X), like)
         found = cells.values
@@ -278,12 +280,19 @@ def check_inputs(estimator: BaseRanker, X: Any, *, reset: bool) -> Any:
     return found
 
 
-def _as_frame(X: Any) -> Any:
-    """Texts in a row, a list or a Series, as a frame with the column "text"; anything else as it is."""
+def _as_frame(X: Any, like: Matrix | None) -> Any:
+    """Texts in a row, a list or a Series, as a frame with the column "text"; anything else as it is.
+
+    Where texts were learned from, any row, list or Series is one of texts.
+    """
+    if isinstance(X, str):
+        raise DataError(f"X is the single text {shorten(X)}; expected a list of texts")
     if not isinstance(X, list | tuple) and len(getattr(X, "shape", ())) != 1:
         return X
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
-    if not any(isinstance(one, str) for one in values):
+    of_texts = like is not None and [one.kind for one in like.columns or ()] == [TEXT]
+    in_rows = any(isinstance(one, list | tuple | np.ndarray) for one in values)
+    if in_rows or not (of_texts or any(isinstance(one, str) for one in values)):
         return X
     import pandas as pd
 

@@ -18,7 +18,7 @@ from gaussianmlr.data.inputs import Inputs, encoding_of, scaled, table_inputs
 from gaussianmlr.data.loading import ranked_rows
 from gaussianmlr.data.matrices import Matrix
 from gaussianmlr.data.splits import rolling_hold_out
-from gaussianmlr.data.tokens import default_encoder, encoder_of
+from gaussianmlr.data.tokens import TFIDF, default_encoder, encoder_of
 from gaussianmlr.errors import DataError
 from gaussianmlr.estimators.base import BaseRanker, Training, check_inputs, column_names, parted
 from gaussianmlr.estimators.members import Member, in_double, joined
@@ -328,7 +328,8 @@ class MultiLabelRanker(BaseRanker):
         settings = {**_DEFAULTS.get(self.method, {}), **(self.method_settings or {})}
         body: dict[str, Any] = {"backbone": "mlp", "backbone_settings": {"width": int(self.hidden)}}
         if self._has_texts:
-            body = {"backbone": self._encoder, "freeze": "all"}
+            layers = {} if self._encoder == TFIDF else {"layers": "all"}
+            body = {"backbone": self._encoder, "backbone_settings": layers, "freeze": "all"}
         if self.supervision is not None:
             settings["supervision"] = self.supervision
         if self._asked_ties == "auto":

@@ -38,7 +38,7 @@ __all__ = ["FEWEST", "compute_features", "features_folder", "fingerprint", "weig
 Paths = Sequence[str | os.PathLike[str]]
 Array = npt.NDArray[Any] | Tensor
 _TEXTS: dict[bytes, Tensor] = {}
-_MOST_TEXTS = 20_000  # rows that are remembered, 30 MB of MiniLM's features
+_MOST_NUMBERS = 16_000_000  # of features that are remembered: 64 MB, some 6,000 texts by all layers of MiniLM
 _TEXTS_AT_ONCE = 64  # long enough for texts of similar length to meet
 _FORMAT = 2  # part of every key: a new layout never reads an old file
 
@@ -213,14 +213,20 @@ def _of_texts(
     keys = [hashlib.sha256(weights + row.tobytes()).digest() for row in inputs.cpu().numpy()]
     found = {key: _TEXTS[key] for key in keys if key in _TEXTS}
     place = {key: number for number, key in enumerate(keys) if key not in found}
-    if place:
+    if not place:
+        progress(len(keys), len(keys))
+    else:
+        known = len(keys) - len(place)
+
+        def told(done: int, _: int) -> None:
+            progress(known + done, len(keys))
+
         some = inputs[list(place.values())]
-        made = _in_batches(backbone, some, None, _TEXTS_AT_ONCE, workers, progress, lambda _: None)
+        made = _in_batches(backbone, some, None, _TEXTS_AT_ONCE, workers, told, lambda _: None)
         found |= dict(zip(place, made))
         _TEXTS.update((key, found[key]) for key in place)
-        while len(_TEXTS) > _MOST_TEXTS:
+        while len(_TEXTS) > max(1, _MOST_NUMBERS // backbone.features):
             _TEXTS.pop(next(iter(_TEXTS)), None)
-    progress(len(keys), len(keys))
     return torch.stack([found[key] for key in keys]) if keys else torch.zeros(0, backbone.features)
 
 

@@ -140,6 +140,31 @@ def test_people_fill_in_a_row_and_see_what_the_model_says(tmp_path, chromium):
         assert page.locator("#trouble").inner_text() == ""
 
 
+def test_numbers_beside_a_text_begin_with_typical_values(tmp_path, chromium):
+    terms = {"encoder": "text:tfidf", "tokens": 8, "vocabulary": "happy\nsad", "weights": [1.0, 1.0]}
+    inputs = {
+        "kind": "table",
+        "channels": 11,
+        "columns": ["stars", "comment", "day", "length"],
+        "encoding": [
+            {"kind": "number"},
+            {"kind": "text", "text": terms},
+            {"kind": "date", "parts": ["days"]},
+            {"kind": "number"},
+        ],
+        "scaling": {"mean": [3.25, *[0.0] * 8, 19_000.0, -1.5], "std": [1.0, *[1.0] * 8, 100.0, 4.0]},
+    }
+    model = make_model(inputs, backbone="text:tfidf")
+    with running("-m", "gaussianmlr", "try", model.save(tmp_path / "model"), "--port", 0) as server:
+        page = opened(chromium, server.url)
+        check_shown(page, model.predict(read_rows([[3.25, "", "2022-01-08", -1.5]], inputs)))
+        page.get_by_label("comment").fill("so happy, so sad")
+        settle(page)
+        check_shown(page, model.predict(read_rows([[3.25, "so happy, so sad", "2022-01-08", -1.5]], inputs)))
+        assert page.locator("#answer").get_by_text("After ? come labels").is_visible()
+        check_accessible(page, server.url)
+
+
 def test_cells_of_a_spreadsheet_fill_the_fields(tmp_path, chromium):
     model = make_model(TABLE)
     with running("-m", "gaussianmlr", "serve", model.save(tmp_path / "model"), "--port", 0) as server:

@@ -89,8 +89,8 @@ class Bert(nn.Module):
     Examples
     --------
     >>> bert = Bert(Shape(words=10, width=8, layers=1, heads=2, inner=16, places=4)).eval()
-    >>> bert(torch.tensor([[1, 2, 0]]), torch.tensor([[True, True, False]])).shape
-    torch.Size([1, 3, 8])
+    >>> [tuple(x.shape) for x in bert(torch.tensor([[1, 2, 0]]), torch.tensor([[True, True, False]]))]
+    [(1, 3, 8), (1, 3, 8)]
     """
 
     def __init__(self, shape: Shape, dropout: float = 0.1) -> None:
@@ -98,13 +98,16 @@ class Bert(nn.Module):
         self.embeddings = Words(shape, dropout)
         self.layers = nn.ModuleList(_Layer(shape, dropout) for _ in range(shape.layers))
 
-    def forward(self, tokens: Tensor, held: Tensor) -> Tensor:
-        """Vectors [N, L, width] of tokens [N, L]; `held` says which are no padding."""
-        x: Tensor = self.embeddings(tokens)
+    def forward(self, tokens: Tensor, held: Tensor) -> list[Tensor]:
+        """Vectors [N, L, width] of tokens [N, L]: the embeddings, then what each layer makes of them.
+
+        `held` says which tokens are no padding.
+        """
+        found: list[Tensor] = [self.embeddings(tokens)]
         mask = held[:, None, None, :]
         for layer in self.layers:
-            x = layer(x, mask)
-        return x
+            found.append(layer(found[-1], mask))
+        return found
 
 
 def named_as_here(published: Mapping[str, Tensor]) -> dict[str, Tensor]:

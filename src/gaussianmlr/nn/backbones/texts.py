@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from gaussianmlr._utils.extras import minilm_file, require
-from gaussianmlr.errors import DataError
+from gaussianmlr.errors import DataError, shorten
 from gaussianmlr.nn.backbones.base import Backbone, Inputs
 from gaussianmlr.nn.backbones.bert import Bert, Shape, named_as_here
 from gaussianmlr.nn.backbones.expanded import Expand
@@ -21,6 +21,8 @@ from gaussianmlr.nn.backbones.registry import register
 from gaussianmlr.nn.backbones.transformers_models import load_transformer
 
 __all__ = ["Encoder", "Place", "Texts", "make_encoder", "uncut"]
+
+Layers = Literal["last", "all"]
 
 _AT_ONCE = 64  # texts that are padded to one length
 _AT_ONCE_ON_CPU = 8  # where padding costs more than many small steps
@@ -66,26 +68,49 @@ class Encoder(Backbone):
 
 
 class _Pooled(Encoder):
-    """A network whose vectors are averaged over the tokens of a text."""
+    """A network whose vectors are averaged over the tokens of a text.
 
-    def __init__(self, features: int, tokens: int, stages: Sequence[nn.Module], decay: float) -> None:
-        super().__init__(features, tokens)
+    Parameters
+    ----------
+    width : int
+        Length of a vector.
+    depth : int
+        Number of layers.
+    tokens : int
+        Maximum number of tokens of a text.
+    stages : sequence of nn.Module
+        Parts, from below.
+    layers : {"last", "all"}
+        Whose vectors are averaged: those of the last layer, or of the embeddings and of every layer, which
+        then stand beside each other.
+    decay : float
+        Factor between the learning rates of a layer and of the one above it.
+    """
+
+    def __init__(
+        self, width: int, depth: int, tokens: int, stages: Sequence[nn.Module], layers: Layers, decay: float
+    ) -> None:
+        if layers not in ("last", "all"):
+            raise DataError(f"layers is {shorten(layers)}; expected 'last' or 'all'")
         if not 0 < decay <= 1:
             raise DataError(f"decay is {decay:g}; expected a factor above 0, up to 1")
-        self.decay = decay
+        super().__init__(width if layers == "last" else width * (1 + depth), tokens)
+        self.layers, self.decay = layers, decay
         self._stages = tuple(stages)
 
     def encode(self, tokens: Tensor) -> Tensor:
-        """The mean of the vectors of the tokens."""
+        """The mean of the vectors of the tokens, per layer."""
         held = tokens > 0
         # Something must be looked at, also in a row without any token.
         seen = held | (torch.arange(tokens.shape[1], device=tokens.device) == 0)
-        vectors = self.vectors((tokens - 1).clamp(min=0), seen)
-        weights = held.to(vectors.dtype).unsqueeze(-1)
-        return (vectors * weights).sum(1) / weights.sum(1).clamp(min=1.0)
+        found = self.vectors((tokens - 1).clamp(min=0), seen)
+        weights = held.to(found[-1].dtype).unsqueeze(-1)
+        count = weights.sum(1).clamp(min=1.0)
+        used = found[-1:] if self.layers == "last" else found
+        return torch.cat([(vectors * weights).sum(1) / count for vectors in used], 1)
 
-    def vectors(self, tokens: Tensor, held: Tensor) -> Tensor:
-        """Vectors [N, L, F] of tokens; `held` says which are no padding."""
+    def vectors(self, tokens: Tensor, held: Tensor) -> Sequence[Tensor]:
+        """Vectors [N, L, width] of tokens per layer, from below; `held` says which are no padding."""
         raise NotImplementedError
 
     def stages(self) -> list[nn.Module]:
@@ -99,11 +124,11 @@ class _Pooled(Encoder):
 
     def extra_repr(self) -> str:
         """Settings that are not visible in the parts."""
-        return f"decay={self.decay}"
+        return f"layers={self.layers!r}, decay={self.decay}"
 
 
 class MiniLm(_Pooled):
-    """all-MiniLM-L6-v2, mean of the vectors of the tokens: 384 features, for English.
+    """all-MiniLM-L6-v2, mean of the vectors of the tokens: 384 features per layer, for English.
 
     Parameters
     ----------
@@ -113,6 +138,8 @@ class MiniLm(_Pooled):
         Whether to load the weights, which come in a package.
     dropout : float
         Share of values that is left out in training.
+    layers : {"last", "all"}
+        Whether only the last layer gives features, or the embeddings and all six.
     decay : float
         Factor between the learning rates of a layer and of the one above it.
 
@@ -128,7 +155,13 @@ class MiniLm(_Pooled):
     """
 
     def __init__(
-        self, tokens: int, *, pretrained: bool = True, dropout: float = 0.1, decay: float = 0.9
+        self,
+        tokens: int,
+        *,
+        pretrained: bool = True,
+        dropout: float = 0.1,
+        layers: Layers = "last",
+        decay: float = 0.9,
     ) -> None:
         shape = Shape()
         if not 1 <= tokens <= shape.places:
@@ -136,16 +169,17 @@ class MiniLm(_Pooled):
         if not 0 <= dropout < 1:
             raise DataError(f"dropout is {dropout:g}; expected a share below 1")
         bert = Bert(shape, dropout)
-        super().__init__(shape.width, tokens, [bert.embeddings, *bert.layers], decay)
+        stages = [bert.embeddings, *bert.layers]
+        super().__init__(shape.width, shape.layers, tokens, stages, layers, decay)
         self.bert = bert
         if pretrained:
             from safetensors.torch import load_file
 
             bert.load_state_dict(named_as_here(load_file(minilm_file("model.safetensors"))))
 
-    def vectors(self, tokens: Tensor, held: Tensor) -> Tensor:
-        """The last layer."""
-        found: Tensor = self.bert(tokens, held)
+    def vectors(self, tokens: Tensor, held: Tensor) -> Sequence[Tensor]:
+        """Embeddings and layers."""
+        found: list[Tensor] = self.bert(tokens, held)
         return found
 
 
@@ -162,6 +196,8 @@ class Transformer(_Pooled):
         Whether to load the weights; without them only the config is read.
     local_only : bool
         Whether downloads are forbidden.
+    layers : {"last", "all"}
+        Whether only the last layer gives features, or the embeddings and all layers.
     decay : float
         Factor between the learning rates of a layer and of the one above it.
     """
@@ -173,6 +209,7 @@ class Transformer(_Pooled):
         *,
         pretrained: bool = True,
         local_only: bool = False,
+        layers: Layers = "last",
         decay: float = 0.9,
     ) -> None:
         require("this encoder", "transformers")
@@ -184,15 +221,17 @@ class Transformer(_Pooled):
         if not isinstance(width, int):
             raise DataError(f"{name!r} is no model of texts: its config has no hidden_size")
         network.pooler = None  # reads one token for a classifier, which is not used
-        embeddings, layers = getattr(network, "embeddings", None), _layers(network)
-        stages = [network] if embeddings is None or not layers else [embeddings, *layers]
-        super().__init__(width, tokens, stages, decay)
+        embeddings, parts = getattr(network, "embeddings", None), _layers(network)
+        stages = [network] if embeddings is None or not parts else [embeddings, *parts]
+        depth = getattr(config, "num_hidden_layers", len(parts))
+        super().__init__(width, depth, tokens, stages, layers, decay)
         self.network = network
 
-    def vectors(self, tokens: Tensor, held: Tensor) -> Tensor:
-        """The last layer."""
-        found: Tensor = self.network(input_ids=tokens, attention_mask=held.long()).last_hidden_state
-        return found
+    def vectors(self, tokens: Tensor, held: Tensor) -> Sequence[Tensor]:
+        """Embeddings and layers, or the last one alone; some networks normalise it once more."""
+        every = self.layers == "all"
+        found = self.network(input_ids=tokens, attention_mask=held.long(), output_hidden_states=every)
+        return *(found.hidden_states[:-1] if every else ()), found.last_hidden_state
 
 
 def _layers(network: nn.Module) -> list[nn.Module]:
@@ -250,7 +289,13 @@ _ENCODERS: dict[str, Callable[..., Encoder]] = {"minilm": MiniLm, "tfidf": TfIdf
 
 @register("text:")
 def _texts(
-    name: str, channels: int, *, pretrained: bool = True, dropout: float = 0.1, decay: float = 0.9
+    name: str,
+    channels: int,
+    *,
+    pretrained: bool = True,
+    dropout: float = 0.1,
+    layers: Layers = "last",
+    decay: float = 0.9,
 ) -> Encoder:
     """An encoder of texts: ``text:minilm``, or ``text:tfidf``, which only a model of texts can make.
 
@@ -260,7 +305,7 @@ def _texts(
         ``minilm``.
     channels : int
         Maximum number of tokens.
-    pretrained, dropout, decay
+    pretrained, dropout, layers, decay
         As of `MiniLm`.
     """
     if name not in _ENCODERS:
@@ -268,7 +313,7 @@ def _texts(
         raise DataError(f"no encoder of texts 'text:{name}'; known are {known}, and hf:NAME")
     if name == "tfidf":
         raise DataError("text:tfidf learns its terms from texts; expected data with a column of texts")
-    return MiniLm(channels, pretrained=pretrained, dropout=dropout, decay=decay)
+    return MiniLm(channels, pretrained=pretrained, dropout=dropout, layers=layers, decay=decay)
 
 
 def make_encoder(

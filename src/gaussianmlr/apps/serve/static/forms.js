@@ -55,8 +55,9 @@ function columnsOf({ channels, columns, encoding, scaling }) {
   let channel = 0;
   return names.map((name, k) => {
     const column = { name, kind: "number", ...encoding?.[k] };
+    if (column.kind === "text") return column; // texts have no scale
     if (scaling) Object.assign(column, { mean: scaling.mean[channel], std: scaling.std[channel] });
-    channel += column.kind === "date" ? column.parts.length : column.text?.tokens ?? 1;
+    channel += column.kind === "date" ? column.parts.length : 1;
     return column;
   });
 }
