@@ -141,7 +141,7 @@ def made_dense(data: Any, what: str) -> Any:
     >>> from scipy.sparse import csr_array
     >>> data = SparseRankedData(csr_array([[1, 0]]), ("a", "b"), csr_array([[0.5]]), source="a.txt")
     >>> made_dense(data, "compare")
-    RankedData: 1 instance of 1 feature, 2 labels (a, b)
+    RankedData: 1 instances of 1 features, 2 labels (a, b), from a.txt
     """
     if not isinstance(data, SparseRankedData):
         return data
