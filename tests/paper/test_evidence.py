@@ -223,6 +223,19 @@ def test_real_data_needs_more_than_noise_and_the_papers_split_counts_most():
     assert verdicts(both)[title] == "refuted"
 
 
+def test_losses_are_compared_at_the_seeds_that_both_have():
+    own = ("method_settings.balance=parts",)
+    cells = {}
+    for seed, (ours, theirs) in enumerate([(90.0, 80.0), (91.0, 82.5), (70.0, None)]):
+        cell = Cell("gray-s", "gmlr", "strong", "cpu", seed)
+        cells[cell] = {"metrics": {"tau_b": ours, "hamming_loss": 1.0 + seed}}
+        if theirs is not None:
+            cells[cell.at(settings=own)] = {"metrics": {"tau_b": theirs, "hamming_loss": 3.0 + seed}}
+    text = to_markdown(Evidence(cells), "cpu")
+    assert "| gray-s | 2 | 81.25 | 90.50 | 3.50 | 1.50 |" in text
+    assert "| gray-b | 0 | not run | not run | not run | not run |" in text
+
+
 def test_claims_name_what_was_not_run():
     text = to_markdown(Evidence(dict([cell_with(90)])), "cpu")
     assert "| gray-s | both, with the paper's linear head | not run | not run |" in text

@@ -68,16 +68,21 @@ class Court:
 
     def gap(self, one: Cell, other: Cell, metric: str = "tau_b") -> Gap | None:
         """The first minus the second, at their common seeds; None if one was not run."""
-        landed = self.evidence.landed
-        seeds = [cell.seed for cell in self.evidence.seeds_of(one) if other.at(seed=cell.seed) in landed]
+        seeds = self.common_seeds(one, other)
         if not seeds:
             return None
-        numbers = [
-            landed[one.at(seed=seed)]["metrics"][metric] - landed[other.at(seed=seed)]["metrics"][metric]
-            for seed in seeds
-        ]
-        test = self.evidence.compare(one, other, metric)
-        return Gap(one.dataset, statistics.fmean(numbers), test, len(seeds))
+        difference = self.mean(one, seeds, metric) - self.mean(other, seeds, metric)
+        return Gap(one.dataset, difference, self.evidence.compare(one, other, metric), len(seeds))
+
+    def common_seeds(self, one: Cell, other: Cell) -> list[int]:
+        """The seeds that both cells were run with."""
+        landed = self.evidence.landed
+        return [cell.seed for cell in self.evidence.seeds_of(one) if other.at(seed=cell.seed) in landed]
+
+    def mean(self, cell: Cell, seeds: Sequence[int], metric: str) -> float:
+        """The mean of a cell's metric over seeds, in percent."""
+        landed = self.evidence.landed
+        return statistics.fmean(landed[cell.at(seed=seed)]["metrics"][metric] for seed in seeds)
 
     def gaps(self, pairs: Iterable[tuple[Cell, Cell]], metric: str = "tau_b") -> list[Gap]:
         """Those of the pairs that were run."""
