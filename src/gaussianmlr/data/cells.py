@@ -197,8 +197,7 @@ EXPECTED: dict[Kind, str] = {
 
 
 def kind_of(cells: Cells) -> Kind:
-    """The kind of column that cells make; "text" if they are too many different texts for categories, or
-    different sentences.
+    """The kind of column that cells make; "text" if they are different sentences, or too many for categories.
 
     Half or more numbers (or dates) make a column of numbers (or dates), with other cells as mistakes.
 
