@@ -81,6 +81,14 @@ def test_folders_of_files_and_ray_give_the_same_orders(place):
         assert [row["order"] for row in csv.DictReader(file)][:4] == orders
 
 
+def test_a_folder_without_texts_is_refused(place):
+    folder, _ = place
+    (folder / "empty").mkdir()
+    done = gmlr("predict", folder / "run", folder / "empty")
+    assert done.returncode == 2
+    assert "empty: expected .txt files, or tables (.csv" in done.stderr
+
+
 def test_a_single_file_of_texts_is_refused_with_the_two_ways_to_read_it(place):
     file = place[0] / "lines.txt"
     file.write_text("happy and glad, so glad\ndark\n")

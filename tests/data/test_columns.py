@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gaussianmlr import DataError
+from gaussianmlr.data import read_table
 from gaussianmlr.data.columns import Column, channels_of, code_cell, fit_columns, recode, slots
 from gaussianmlr.data.inputs import RowReader, encoding_of, read_rows, scaled, scaling_of, table_inputs
 from gaussianmlr.data.matrices import read_column, read_matrix
@@ -211,3 +212,17 @@ def test_columns_that_are_left_out():
     np.testing.assert_array_equal(again.values, found.values)
     with pytest.raises(DataError, match="no column can be used"):
         read_matrix(frame[["nothing"]])
+
+
+@pytest.mark.parametrize("rows", [2, 8, 40])
+def test_few_sentences_are_texts_and_few_names_are_categories(rows):
+    sentences = [f"number {place} was a rather good day" for place in range(rows)]
+    frame = pd.DataFrame({"comment": sentences, "ranking": ["joy", "joy > fear"] * (rows // 2)})
+    (column,) = read_table(frame).encoding
+    assert column.kind == "text"
+    repeated = frame.assign(comment=(sentences[: max(1, rows // 4)] * rows)[:rows])
+    assert [one.kind for one in read_table(repeated).encoding] == ["category"]
+    names = frame.assign(comment=[f"Mr {place}" for place in range(rows)])
+    assert [one.kind for one in read_table(names).encoding] == ["category"]
+    beside = read_table(frame.assign(age=range(rows)))
+    assert (beside.feature_names, "--texts 'comment'" in " ".join(beside.notes)) == (("age",), True)

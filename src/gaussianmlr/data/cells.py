@@ -41,6 +41,7 @@ _MARKED = re.compile(  # $1,234.50 or 12 %
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MANY = 50  # a column with more distinct texts than this, and than half its rows, is free text
+_WORDS = 4  # words per text, from which on that holds for fewer texts, too
 
 
 class Cells(NamedTuple):
@@ -196,7 +197,7 @@ EXPECTED: dict[Kind, str] = {
 
 
 def kind_of(cells: Cells) -> Kind:
-    """The kind of column that cells make; "text" if they are too many different texts for categories.
+    """The kind of column that cells make; "text" if they are different sentences, or too many for categories.
 
     Half or more numbers (or dates) make a column of numbers (or dates), with other cells as mistakes.
 
@@ -207,12 +208,14 @@ def kind_of(cells: Cells) -> Kind:
 
     Examples
     --------
-    >>> for column in (["1", "2.5"], ["yes", "no"], ["2024-01-31"], ["red", "blue"]):
+    >>> said = ["it was so nice", "not at all my day"]
+    >>> for column in (["1", "2.5"], ["yes", "no"], ["2024-01-31"], ["red", "blue"], said):
     ...     print(kind_of(unique_cells(np.array(column, dtype=object))))
     number
     boolean
     date
     category
+    text
     """
     rows = int(cells.counts.sum())
 
@@ -238,7 +241,12 @@ def kind_of(cells: Cells) -> Kind:
     if share(marked) >= 0.5:
         shown = shorten(cells.values[marked.index(True)])
         raise DataError(f"holds numbers with a sign, such as {shown}; write the numbers alone")
-    return "text" if len(cells.values) > _MANY and 2 * len(cells.values) > rows else "category"
+    different = 2 * len(cells.values) > max(rows, 2)
+    return "text" if different and (len(cells.values) > _MANY or _are_sentences(cells.values)) else "category"
+
+
+def _are_sentences(texts: Sequence[Any]) -> bool:
+    return sum(len(text_of(one).split()) for one in texts) >= _WORDS * len(texts)
 
 
 def _is_marked(text: str) -> bool:

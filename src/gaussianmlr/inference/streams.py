@@ -211,7 +211,8 @@ def _rows_of(
 ) -> Iterator[Row]:
     path, columns = Path(source), reader.columns
     if source != STANDARD_INPUT:
-        if (column := text_column(reader.inputs)) is not None and is_folder(path):
+        column = text_column(reader.inputs)
+        if column is not None and is_folder(path) and next(iter(text_files(path)), None) is not None:
             return _text_rows(path, column)
         if is_folder(path):
             return _folder_rows(path, reader, standard_input, layout, say)
@@ -227,7 +228,8 @@ def _folder_rows(
     """The rows of all tables of a folder that are one table in parts."""
     files = part_files(folder)
     if not files:
-        raise DataError(f"{folder}: expected tables ({', '.join(CHUNKED)}), all of one kind")
+        texts = "" if text_column(reader.inputs) is None else ".txt files, or "
+        raise DataError(f"{folder}: expected {texts}tables ({', '.join(CHUNKED)}), all of one kind")
     for file in files:
         name = file.relative_to(folder).as_posix()
         for number, row in read_rows(str(file), reader.columns, standard_input, layout, say, reader.texts):

@@ -28,7 +28,7 @@ _PAPER = Recipe(
 TUNED = "tuned"
 _TUNED = Recipe(
     backbone="text:minilm",
-    backbone_settings={"layers": "all"},  # lower ones know words, upper ones sentences: emotions need both
+    backbone_settings={"layers": "all"},
     freeze=3,  # the upper half: on a few thousand texts, training all six layers is no better
     head="linear",
     head_settings={
@@ -75,7 +75,7 @@ _RECIPES: dict[tuple[str, Kind], Recipe] = {
     # The encoder stays as it is, so its features are computed once: minutes instead of hours.
     ("cpu", "text"): Recipe(
         backbone="text:minilm",
-        backbone_settings={"layers": "all"},
+        backbone_settings={"layers": "all"},  # lower ones know words, upper ones sentences
         freeze="all",
         head="linear",
         head_settings={"hidden": 256, "dropout": 0.5},

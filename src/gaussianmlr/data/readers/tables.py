@@ -225,7 +225,9 @@ def assemble(
 def _known_name(name: str, names: Sequence[str], source: str) -> str:
     found = match_name(name, names)
     if found is None:
-        raise DataError(f"{source}: no column {name!r} (categories, kinds); {did_you_mean(name, names)}")
+        raise DataError(
+            f"{source}: no column {name!r} (categories, texts, kinds); {did_you_mean(name, names)}"
+        )
     return found
 
 
