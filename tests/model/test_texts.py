@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 from gaussianmlr import load
 from gaussianmlr.data import read_table
+from gaussianmlr.data.inputs import read_rows
 from gaussianmlr.errors import DataError
 from gaussianmlr.model.export import export_onnx
 from gaussianmlr.model.recipe import Recipe
@@ -125,3 +127,13 @@ def test_minilm_trains_by_layers_in_mixed_precision_and_is_exported(tmp_path):
     assert mixed[0]["train_loss"] == pytest.approx(plain[0]["train_loss"], rel=0.02)
     assert {group["lr"] for group in parameter_groups(first.network, 1.0, 0.5)} == {1.0, 0.5}
     assert max(export_onnx(first, tmp_path / "model.onnx").values()) < 1e-3
+
+
+def test_tfidf_is_exported_for_any_number_of_texts(model, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    export_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    for count in (1, 3, 8):
+        rows = read_rows(FRAME.head(count)[["text", "age"]].to_dict("records"), model.inputs)
+        (scores,) = session.run(["scores"], {session.get_inputs()[0].name: rows.numpy()})
+        assert np.allclose(scores, model.read(rows).scores.numpy(), atol=1e-5)

@@ -271,7 +271,7 @@ class TfIdf(Encoder):
 
     def encode(self, tokens: Tensor) -> Tensor:
         """One number per term of the vocabulary."""
-        counts = self.weights.new_zeros(len(tokens), self.features + 1)
+        counts = self.weights.new_zeros(tokens.shape[0], self.features + 1)
         places = tokens.clamp(max=self.features)
         counts.scatter_add_(1, places, torch.ones_like(places, dtype=counts.dtype))
         counts = counts[:, 1:]
